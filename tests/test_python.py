@@ -2,15 +2,29 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import ExifTags, Image
+from torch import nn
 
 import torchcaps
-from torchcaps import change_classes, create_model, explain, predict
-from torchcaps.core import UserError
+from torchcaps import (
+    change_classes,
+    create_model,
+    evaluate_run,
+    explain,
+    inspect,
+    load_dataset,
+    load_run,
+    parse_tree,
+    predict,
+    quantized,
+)
+from torchcaps.core import CapsuleOutput, UserError
+from torchcaps.losses import margin_loss
 from torchcaps.train import Machine, build, train
 
 RECIPE = {
@@ -119,3 +133,57 @@ def test_other_classes_keep_what_was_learnt_below_them(name):
     for key in shared:
         assert torch.equal(changed.state_dict()[key], model.state_dict()[key])
         assert changed.state_dict()[key].data_ptr() != model.state_dict()[key].data_ptr()
+
+
+def tiny():
+    return create_model("dr_capsnet_tiny_test")
+
+
+def scores():
+    return torch.rand(4, 3)
+
+
+LABELS = torch.tensor([0, 1, 2, 0])
+WRONG_TYPES = {
+    "scores of numpy": (
+        lambda: margin_loss(scores().numpy(), LABELS),
+        "got a ndarray; give it `activations`",
+    ),
+    "a whole output": (lambda: margin_loss(CapsuleOutput(scores(), scores()), LABELS), "got a CapsuleOutput"),
+    "labels of numpy": (lambda: margin_loss(scores(), LABELS.numpy()), r"torch\.as_tensor\(labels\)"),
+    "one-hot labels": (lambda: margin_loss(scores(), torch.eye(3)[LABELS]), r"labels\.argmax\(1\)"),
+    "a column of labels": (lambda: margin_loss(scores(), LABELS[:, None]), r"labels\.squeeze\(1\)"),
+    "labels of int32": (lambda: margin_loss(scores(), LABELS.int()), r"labels\.long\(\)"),
+    "classes in text": (lambda: change_classes(tiny(), "5"), "how many classes there are, as 5, got '5'"),
+    "a share of classes": (lambda: change_classes(tiny(), 2.0), "as 5, got 2.0"),
+    "names of classes": (lambda: change_classes(tiny(), ["cat", "dog"]), "as 5, got .'cat', 'dog'"),
+    "a name to change": (
+        lambda: change_classes("dr_capsnet_mnist", 5),
+        "from create_model .* got a str first",
+    ),
+    "layers to change": (lambda: change_classes(nn.Sequential(), 5), "got a Sequential first"),
+    "no layers": (lambda: parse_tree(None), r"parse_tree\(output\.layers\); got a NoneType"),
+    "no run to ask": (lambda: predict(None, "photo.jpg"), "named by its folder, .* got a NoneType"),
+    "no run to explain": (lambda: explain(None, "photo.jpg"), "named by its folder, .* got a NoneType"),
+    "other layers": (lambda: explain(nn.Sequential(), "photo.jpg"), "Sequential is not a registered network"),
+    "a network to evaluate": (lambda: evaluate_run(tiny()), "named by its folder, .* got a DRCapsNet"),
+    "no run to load": (lambda: load_run(None), "loaded from its folder, as runs/mine, got a NoneType"),
+    "a name to inspect": (lambda: inspect("dr_capsnet_mnist", scores()), "got a str and a Tensor"),
+    "no images": (lambda: inspect(tiny(), None), r"inspect\(model, images\); got a DRCapsNet and a NoneType"),
+    "levels in text": (lambda: quantized(tiny(), "11").__enter__(), "whole number, .* got '11'"),
+    "levels of 2.5": (lambda: quantized(tiny(), 2.5).__enter__(), "whole number, .* got 2.5"),
+    "no dataset": (lambda: load_dataset(None, "train"), "known by its name, .* got a NoneType"),
+    "a folder": (lambda: load_dataset(Path("/"), "train"), "is a folder, .* is called folder:/"),
+}
+
+
+@pytest.mark.compile  # the run-time type checks would answer first
+@pytest.mark.parametrize(("use", "message"), WRONG_TYPES.values(), ids=WRONG_TYPES)
+def test_a_value_of_the_wrong_type_is_answered_with_what_is_wanted(use, message):
+    with pytest.raises(UserError, match=message):
+        use()
+
+
+@pytest.mark.compile  # the run-time type checks would answer first
+def test_a_number_of_numpy_is_a_number_of_classes():
+    assert change_classes(tiny(), np.int64(5)).config.num_classes == 5

@@ -342,6 +342,7 @@ def test_files_that_were_packed_again_are_said_to_be_readable(tmp_path):
         (["train", "photos/efficient_capsnet", "--data", "nowhere"], "unknown dataset or folder 'nowhere'"),
         (["train", "mnist/dr_capsnet", "--data-dir", "nowhere", "--out", "run"], "torchcaps data get mnist"),
         (["eval", "nowhere"], "holds no run"),
+        (["explain", __file__, "nowhere"], "holds no run"),
         (["reproduce", "fig:fix_vs"], "did you mean fig:fix_vs_ann"),
         (["reproduce", "fig:saliency_maps_sn_az"], "fig:saliency_maps_sn_az has no runs: the files"),
         (["reproduce", "fig:fashion", "--cluster", "local", "--processes", "2"], "choose one"),

@@ -272,6 +272,20 @@ def test_a_network_that_hides_its_layers_is_told_what_to_return():
         torchcaps.inspect(Hiding(), torch.rand(2, 1, 4, 4))
 
 
+def test_a_network_that_cannot_be_asked_for_its_layers_is_told_what_to_take():
+    with pytest.raises(UserError, match="forward of Sequential takes no return_routing=True"):
+        torchcaps.inspect(nn.Sequential(nn.Flatten()), torch.rand(2, 1, 4, 4))
+
+
+def test_a_mistake_inside_a_network_keeps_its_own_words():
+    class Broken(nn.Module):
+        def forward(self, images, *, return_routing=False):
+            return len(3)
+
+    with pytest.raises(TypeError, match="has no len"):
+        torchcaps.inspect(Broken(), torch.rand(2, 1, 4, 4))
+
+
 def test_limits_are_part_of_the_report():
     found = report(trace(SPLIT), dead=0.3)
     assert isinstance(found, HealthReport)

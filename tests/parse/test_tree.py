@@ -147,6 +147,13 @@ def test_an_output_in_place_of_its_layers_is_told_where_they_are():
         parse_tree(output)
 
 
+def test_activations_that_are_not_finite_have_no_tree():
+    (layer,) = random_layers(0, [12, 3])
+    broken = layer.routed._replace(activations=torch.full_like(layer.routed.activations, float("nan")))
+    with pytest.raises(UserError, match="not finite: check the images and the weights"):
+        parse_tree((layer._replace(routed=broken),))
+
+
 def test_layers_that_give_no_tree_are_answered():
     first, last = random_layers(0, [12, 5, 3])
     with pytest.raises(UserError, match="return_routing=True"):

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch import nn
 
 from torchcaps.core import Capsules, Routed
 from torchcaps.layers import FcCaps
@@ -41,6 +42,8 @@ def test_a_mapping_names_the_routing_and_its_settings():
         ({"name": "dynamic", "iteration": 2}, "did you mean iterations"),
         ({"iterations": 2}, "needs a 'name'"),
         (DynamicRouting, "give an object of it, or register it"),
+        (lambda votes: votes, "called with votes and activations, .* <lambda> does not take these two"),
+        (nn.Linear(3, 3), "Linear does not take these two"),
     ],
 )
 def test_mistakes_are_answered(spec, message):

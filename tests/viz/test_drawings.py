@@ -23,6 +23,7 @@ from torchcaps.viz import (
     draw_pairs,
     draw_perturbations,
     draw_reconstructions,
+    draw_side_by_side,
     to_png,
 )
 from torchcaps.viz.evidence import heat_colours, stretch_heat
@@ -128,6 +129,20 @@ def test_pairs_have_a_caption_each():
     assert_draws(figure)
     with pytest.raises(UserError, match="3 pictures"):
         draw_pairs(above, above, titles=titles, captions=["1.0°"])
+
+
+def test_pictures_side_by_side_have_a_title_and_their_own_lines_each():
+    pictures, titles = torch.rand(2, 3, 8, 8), ["image", "estimated"]
+    captions = [["a $ name " * 9], ["Euler angles -179.9°, -89.9°, -179.9°"]]
+    figure = draw_side_by_side(pictures, titles=titles, captions=captions)
+    (board,) = figure.axes
+    told = [text.get_text() for text in board.texts]
+    assert told[0] == "image"
+    assert told[1].endswith("…")
+    assert told[2:] == ["estimated", "Euler angles -179.9°, -89.9°, -179.9°"]
+    assert_draws(figure)
+    with pytest.raises(UserError, match="2 pictures need as many titles"):
+        draw_side_by_side(pictures, titles=titles, captions=[[]])
 
 
 @pytest.mark.parametrize("shape", [(5, 3, 8, 8), (5, 3, 1, 8, 8), (2, 3, 3, 8, 8)])

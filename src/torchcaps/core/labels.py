@@ -15,14 +15,19 @@ def require_labels(samples: Tensor, labels: Tensor, classes: int | None = None) 
     Values are read on the CPU alone: reading them elsewhere would stop the device.
     """
     if not isinstance(labels, Tensor):
-        raise UserError(f"labels must be a tensor of class numbers, got a {type(labels).__name__}")
+        raise UserError(
+            f"labels must be a tensor of class numbers, got a {type(labels).__name__}; "
+            "torch.as_tensor(labels) makes one of a list or an array"
+        )
     if labels.shape != samples.shape[:1]:
         raise UserError(
             f"labels must hold one class for each of {samples.shape[0]} samples, that is have the shape "
-            f"{[samples.shape[0]]}, got {list(labels.shape)}"
+            f"{[samples.shape[0]]}, got {list(labels.shape)}{_flat_advice(samples, labels)}"
         )
     if classes is not None and labels.dtype != torch.int64:
-        raise UserError(f"labels must be whole numbers of type torch.int64, got {labels.dtype}")
+        raise UserError(
+            f"labels must be whole numbers of type torch.int64, got {labels.dtype}; labels.long() gives them"
+        )
     if classes is None or labels.device.type != "cpu" or torch.compiler.is_compiling():
         return
     try:
@@ -34,12 +39,21 @@ def require_labels(samples: Tensor, labels: Tensor, classes: int | None = None) 
         raise UserError(f"labels must lie between 0 and {classes - 1}, got labels {found}")
 
 
+def _flat_advice(samples: Tensor, labels: Tensor) -> str:
+    """How labels with an axis too many become class numbers."""
+    if labels.ndim != 2 or labels.shape[0] != samples.shape[0]:
+        return ""
+    change = "squeeze(1)" if labels.shape[1] == 1 else "argmax(1)"
+    return f"; labels.{change} may be what you want"
+
+
 def require_scores(scores: Tensor, labels: Tensor) -> None:
     """A clear error unless `scores` are (batch, classes), and each sample has one label among the classes."""
-    if scores.ndim != 2:
+    if not isinstance(scores, Tensor) or scores.ndim != 2:
+        got = list(scores.shape) if isinstance(scores, Tensor) else f"a {type(scores).__name__}"
         raise UserError(
-            "a loss of classes takes one activation for each, that is the shape (batch, classes), "
-            f"got {list(scores.shape)}; give it `activations` of the network's output"
+            "a loss of classes takes one activation for each, that is a tensor of shape (batch, classes), "
+            f"got {got}; give it `activations` of the network's output"
         )
     require_labels(scores, labels, scores.shape[1])
 

@@ -96,6 +96,14 @@ def find_info(name: str) -> DatasetInfo:
     return FAMILIES[family](settings) if colon and family in FAMILIES else DATASETS[name]
 
 
+def _require_name(name: object) -> None:
+    """Raise for what is no name, and for a folder that is not called one."""
+    if isinstance(name, str | os.PathLike) and str(name) not in DATASETS and os.path.isdir(name):
+        raise UserError(f"{name} is a folder, and a folder of images is called folder:{name}")
+    if not isinstance(name, str):
+        raise UserError(f"a dataset is known by its name, as in list_datasets(), got a {type(name).__name__}")
+
+
 def data_protocol(name: str) -> int:
     """The protocol by which a dataset is made now; that of images in a folder never changes."""
     family = name.partition(":")[0]
@@ -148,6 +156,7 @@ def open_dataset(
     task: str = "classification",
 ) -> Dataset:
     """A dataset to read from; a folder of files is looked through once. Arguments as in `load_dataset`."""
+    _require_name(name)
     folder = resolve_data_dir(data_dir)
     if name.startswith(FOLDER_PREFIX):
         from .folders.folder import open_folder  # imports this module

@@ -94,19 +94,33 @@ def inspect(
         [(36, 10)]
     """
     limits = Limits() if limits is None else limits
+    if not isinstance(model, nn.Module) or not isinstance(batch, Tensor):
+        got = f"a {type(model).__name__} and a {type(batch).__name__}"
+        raise UserError(f"a network is inspected on a tensor of images: inspect(model, images); got {got}")
     if not len(batch):
         raise UserError("there are no images to inspect")
     with torch.no_grad(), evaluating(model):
-        output = model(batch, return_routing=True)
-        if not hasattr(output, "layers"):
-            raise UserError(
-                "a network is inspected by the routed layers in its output, such as "
-                "CapsuleOutput(activations, poses, layers=(LayerTrace(children, routed),)); "
-                f"this one returns a {type(output).__name__}"
-            )
-        traces: tuple[LayerTrace, ...] = output.layers
+        traces = _routed_layers(model, batch)
         layers = tuple(measure_layer(trace, number, limits) for number, trace in enumerate(traces))
     return HealthReport(layers, tuple(find_problems(layers, len(batch), limits)), len(batch), limits)
+
+
+def _routed_layers(model: nn.Module, batch: Tensor) -> tuple[LayerTrace, ...]:
+    wanted = (
+        "a network is inspected by the routed layers in its output, such as "
+        "CapsuleOutput(activations, poses, layers=(LayerTrace(children, routed),))"
+    )
+    try:
+        output = model(batch, return_routing=True)
+    except TypeError as error:
+        if "unexpected keyword argument 'return_routing'" not in str(error):
+            raise
+        raise UserError(
+            f"{wanted}; the forward of {type(model).__name__} takes no return_routing=True that asks for them"
+        ) from error
+    if not hasattr(output, "layers"):
+        raise UserError(f"{wanted}; this one returns a {type(output).__name__}")
+    return output.layers
 
 
 def watch_health(model: nn.Module, batch: Float[Tensor, "batch channels height width"]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 from PIL import Image
-from torch import Tensor
+from torch import Tensor, nn
 
 from torchcaps.core import UserError, evaluating
 from torchcaps.data import Preprocess
@@ -93,7 +93,8 @@ def _read(explainer: Explainer, image: Tensor | Image.Image | str | os.PathLike[
             f"{type(image).__name__}"
         )
     if image.ndim not in (3, 4) or (image.ndim == 4 and len(image) != 1):
-        raise UserError(f"one image (channels, height, width) is explained, got {tuple(image.shape)}")
+        advice = "; choose one, as images[0]" if image.ndim == 4 else ""
+        raise UserError(f"one image (channels, height, width) is explained, got {tuple(image.shape)}{advice}")
     shaped = image.reshape(1, *image.shape[-3:]).to(explainer.device)
     return Source("image", shaped, preparation=preparation)
 
@@ -101,20 +102,20 @@ def _read(explainer: Explainer, image: Tensor | Image.Image | str | os.PathLike[
 def _run_of(source: Run | Network | str | os.PathLike[str], classes: Sequence[str] | None) -> Run:
     if isinstance(source, Run):
         return source
-    if isinstance(source, str | os.PathLike):
-        return load_run(find_run(os.fspath(source)))
-    return _run_around(source, classes)
+    if isinstance(source, nn.Module):
+        return _run_around(source, classes)
+    return load_run(find_run(source))
 
 
 def _run_around(network: Network, classes: Sequence[str] | None) -> Run:
     """A run of a network that was not trained from a recipe: its data is not known."""
+    registered = [name for name in MODELS.names() if MODELS[name].build is type(network)]
+    if not registered or MODELS[registered[0]].task != "classification":
+        raise UserError(f"{type(network).__name__} is not a registered network that classifies images")
     count = network.config.num_classes
     names = tuple(classes) if classes is not None else tuple(map(str, range(count)))
     if len(names) != count:
         raise UserError(f"the network has {count} classes, but {len(names)} names were given")
-    registered = [name for name in MODELS.names() if MODELS[name].build is type(network)]
-    if not registered or MODELS[registered[0]].task != "classification":
-        raise UserError(f"{type(network).__name__} is not a registered network that classifies images")
     channels, height, width = network.image_shape
     return Run(
         folder=Path(),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import index
 from typing import Any, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
-from torchcaps.core import Routed, UserError, even_levels
+from torchcaps.core import Routed, UserError, even_levels, shown
 from torchcaps.routing import ReadsOut
 
 # One number for all routed layers, one for each, or what `even_levels` gives for the parents of each. A layer
@@ -97,7 +98,12 @@ def levels_of_layers(levels: Levels, layers: int) -> list[int | None]:
     """One number of levels for each of `layers` routed layers; None follows from the parents, 0 is none."""
     if levels == "even":
         return [None] * layers
-    numbers = [levels] * layers if isinstance(levels, int) else [int(number) for number in levels]
+    try:
+        numbers = [levels] * layers if isinstance(levels, int) else [index(number) for number in levels]
+    except TypeError:
+        raise UserError(
+            f'levels are a whole number, one for each routed layer, or "even", got {shown(levels)}'
+        ) from None
     if len(numbers) != layers:
         raise UserError(f"the network quantizes {layers} routed layers, got levels for {len(numbers)}")
     for place, number in enumerate(numbers, start=1):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 
@@ -137,9 +137,12 @@ def parse_tree(
         >>> output = model(torch.rand(1, 1, 28, 28), return_routing=True)
         >>> tree = parse_tree(output.layers, top=8)
     """
+    _require_layers(layers)
     found = [_read(trace, number, sample, threshold) for number, trace in enumerate(layers)]
     _check_chain(found, grid, top)
     lengths = _row(layers[-1].routed.activations, sample)
+    if not np.isfinite(lengths).all():
+        raise UserError("the activations are not finite: check the images and the weights of the network")
     root = int(lengths.argmax()) if chosen is None else chosen
     if not 0 <= root < len(lengths):
         raise UserError(f"chosen must lie in 0..{len(lengths) - 1}, got {root}")
@@ -173,12 +176,17 @@ def _row(values: Tensor, sample: int) -> NDArray[np.float64]:
     return values[sample].detach().double().cpu().numpy()
 
 
-def _read(trace: LayerTrace, number: int, sample: int, threshold: float | None) -> _Layer:
-    if not isinstance(trace, LayerTrace):
+def _require_layers(layers: Sequence[LayerTrace]) -> None:
+    given = layers if isinstance(layers, Iterable) else [layers]
+    wrong = [each for each in given if not isinstance(each, LayerTrace)]
+    if wrong:
         raise UserError(
             "a tree is read from the layers of an output: output = model(images, return_routing=True), then "
-            f"parse_tree(output.layers); got a {type(trace).__name__} in their place"
+            f"parse_tree(output.layers); got a {type(wrong[0]).__name__} in their place"
         )
+
+
+def _read(trace: LayerTrace, number: int, sample: int, threshold: float | None) -> _Layer:
     coupling = trace.routed.coupling
     if coupling is None:
         raise UserError(f"routed layer {number} kept no couplings: run the model with return_routing=True")

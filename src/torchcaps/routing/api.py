@@ -111,8 +111,24 @@ def build_routing(spec: RoutingSpec, shape: RoutingShape) -> Routing:
     if inspect.isclass(spec):
         raise UserError(f"routing is the class {spec.__name__}; give an object of it, or register it")
     if callable(spec):
+        _require_arguments(spec)
         return spec
     raise UserError(f"routing must be a name, a mapping or a callable, got {spec!r}")
+
+
+def _require_arguments(routing: Routing) -> None:
+    """Raise where a callable does not take votes and activations."""
+    call = routing.forward if isinstance(routing, nn.Module) else routing
+    try:
+        inspect.signature(call).bind(None, None)
+    except ValueError:  # one that is not written in Python does not say what it takes
+        return
+    except TypeError as error:
+        name = getattr(routing, "__name__", type(routing).__name__)
+        raise UserError(
+            "a routing is called with votes and activations, and returns Routed(poses, activations, "
+            f"coupling); {name} does not take these two ({error})"
+        ) from error
 
 
 def list_routings(pattern: str = "*") -> list[str]:

@@ -22,7 +22,7 @@ from .evidence import draw_evidence, heat_colours
 from .flight import FlightDrawing, draw_belief, draw_errors, flight_page
 from .markup import read_template, to_script
 from .pictures import png_uri, to_array, to_colours, to_data_uri, to_pictures
-from .reconstructions import draw_pairs, draw_perturbations, draw_reconstructions
+from .reconstructions import draw_pairs, draw_perturbations, draw_reconstructions, draw_side_by_side
 from .report import Report
 from .saliency import SaliencyPanel, draw_saliency
 from .slice_detail import SliceDetail, draw_slice_detail
@@ -68,6 +68,7 @@ __all__ = [
     "draw_perturbations",
     "draw_reconstructions",
     "draw_saliency",
+    "draw_side_by_side",
     "draw_slice_detail",
     "draw_surprise",
     "draw_tree",

@@ -12,8 +12,8 @@ from matplotlib.patches import FancyBboxPatch
 from torchcaps.core import Number, UserError
 
 from .pictures import Array, ArrayLike, place_picture, to_array, to_colours
-from .style import COOL, INK, MUTED, SMALL, TEXT, WRONG, Box, canvas, drawing_board
-from .text import drawable_labels, literal, shorten
+from .style import COOL, INK, MUTED, SMALL, TEXT, TITLE, WRONG, Box, canvas, drawing_board
+from .text import drawable, drawable_labels, literal, shorten
 
 
 def draw_reconstructions(
@@ -68,6 +68,35 @@ def draw_pairs(
     figure, board, boxes = _two_rows(first, second, titles)
     for box, words in zip(boxes, captions, strict=True):
         _caption(board, box, words, None)
+    return figure
+
+
+def draw_side_by_side(
+    pictures: ArrayLike, *, titles: Sequence[str], captions: Sequence[Sequence[str]]
+) -> Figure:
+    """Large pictures in a row, with a title above each and lines of words below it.
+
+    Args:
+        pictures: (n, channels, height, width) or (n, height, width), as in `to_pictures`.
+        titles: One for each picture.
+        captions: The lines of each picture.
+    """
+    colours = to_colours(pictures)
+    if not len(colours) == len(titles) == len(captions):
+        raise UserError(
+            f"{len(colours)} pictures need as many titles and captions, got {len(titles)} and {len(captions)}"
+        )
+    side, gap, top, line, letters = 256, 16, 34, 19, 37
+    lines = max(map(len, captions))
+    figure = canvas(gap + len(colours) * (side + gap), top + side + 8 + lines * line + 8)
+    board = drawing_board(figure)
+    for number, (picture, title, words) in enumerate(zip(colours, titles, captions, strict=True)):
+        left = gap + number * (side + gap)
+        board.text(left, top - 10, title, fontsize=TITLE, fontweight="bold", va="baseline", color=INK)
+        place_picture(board, picture, (left, top, side, side))
+        for row, text in enumerate(words):
+            shown = literal(shorten(drawable(text), letters))
+            board.text(left, top + side + 8 + row * line, shown, fontsize=TEXT, va="top", color=MUTED)
     return figure
 
 

@@ -159,6 +159,8 @@ def _expect_files(source: object, names: Sequence[object]) -> None:
                 f"predict takes a run and image files, got a {type(given).__name__}; "
                 "a network answers for a tensor of images itself: model(images)"
             )
+    if not isinstance(source, Run | Predictor):
+        find_run(source)  # type: ignore[arg-type]  # says what a run is named by
     for given in names:
         if not isinstance(given, os.PathLike | str):
             raise UserError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -56,11 +57,16 @@ def load_pretrained(name: str, device: str = "cpu") -> Run:
     return load_run(entry_folder(find_entry(name)), device)
 
 
-def find_run(source: Path | str) -> Path:
+def find_run(source: os.PathLike[str] | str) -> Path:
     """The folder of a run: a folder as it is, or that of the pretrained network of this name, verified.
 
     Every command that takes a run asks here. A name that is nearly that of a pretrained network is an error.
     """
+    if not isinstance(source, os.PathLike | str):
+        raise UserError(
+            "a run is named by its folder, or as `torchcaps weights list` names pretrained networks, got a "
+            f"{type(source).__name__}"
+        )
     name, path = str(source), Path(source)
     if is_pretrained(name):
         return entry_folder(find_entry(name))

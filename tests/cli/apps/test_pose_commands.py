@@ -4,12 +4,14 @@ import json
 import shutil
 
 import pytest
+import torch
 from PIL import Image
 from typer.testing import CliRunner
 
+import torchcaps.viz
 from torchcaps.cli.main import app
 from torchcaps.cli.train import summary
-from torchcaps.core import UserError
+from torchcaps.core import UserError, rotation_angle
 from torchcaps.data.rendering import load_meshes, save_meshes
 from torchcaps.train.recipe import read_recipe
 
@@ -101,11 +103,31 @@ def test_predict_gives_class_rotation_and_uncertainty_and_draws_the_object(run, 
     assert sum(value**2 for value in row["rotation"]) == pytest.approx(1, abs=1e-3)
     assert len(row["euler"]) == 3
     assert row["uncertainty"]["median"] <= row["uncertainty"]["within"]
+    assert row["truth"] is None
     with Image.open(row["files"][0]) as picture:
-        assert picture.size == (520, 256)
+        assert picture.size[0] > 2 * 256
     words = call("pose", "predict", run, image, "--device", "cpu")
     assert "Euler angles" in words
     assert "within" in words
+
+
+def test_the_error_of_an_image_of_the_run_is_told_and_drawn(run, tmp_path, monkeypatch):
+    drawn = []
+    draw = torchcaps.viz.draw_side_by_side
+    monkeypatch.setattr(torchcaps.viz, "draw_side_by_side", lambda *a, **k: drawn.append(k) or draw(*a, **k))
+    numbers = [f"test:{number}" for number in range(6)]
+    rows = json.loads(call("pose", "predict", run, *numbers, "--out", tmp_path, "--device", "cpu", "--json"))
+    for name, row, labels in zip(numbers, rows, drawn, strict=True):
+        truth = row["truth"]
+        off = rotation_angle(torch.tensor(row["rotation"]), torch.tensor(truth["rotation"]))
+        assert truth["error"] == pytest.approx(float(off), abs=0.1)
+        is_right = row["class"] == truth["class"]
+        told = f"error {truth['error']:.1f}°" if is_right else f"wrong class: it is {truth['class']}"
+        assert labels["titles"] == ["image", "estimated"]
+        left, right = labels["captions"]
+        assert (left[0], left[1]) == (name, f"in truth: {truth['class']}")
+        assert (right[0], right[-1]) == (row["class"], told)
+        assert told in call("pose", "predict", run, name, "--device", "cpu")
 
 
 def test_predict_says_why_it_draws_nothing(run, rendered, tmp_path):

@@ -1,8 +1,10 @@
 """Folders of images, one for each class."""
 
+import errno
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -309,6 +311,31 @@ def test_a_link_to_nothing_is_not_left_out_without_a_word(root, split):
     link.symlink_to(root / "nowhere.png")
     with pytest.raises(UserError, match=r"linked\.png is a link to a file that is not there"):
         load_dataset(f"folder:{root}", split)
+
+
+def test_a_class_that_is_a_link_to_nothing_is_not_left_out_without_a_word(root):
+    (root / "train/d").symlink_to(root / "nowhere")
+    with pytest.raises(UserError, match=r"train/d is a link to a folder that is not there; mend it"):
+        load_dataset(f"folder:{root}", "train")
+
+
+def test_a_folder_called_as_an_image_is_not_left_out_without_a_word(root):
+    (root / "train/a/9.png").mkdir()
+    with pytest.raises(UserError, match=r"a/9\.png is a folder, where an image file is expected"):
+        load_dataset(f"folder:{root}", "train")
+
+
+def test_a_folder_without_permission_is_answered_with_what_to_do(root, monkeypatch):
+    listed = Path.iterdir
+
+    def refuse(folder):
+        if folder.name == "b":
+            raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+        return listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(UserError, match=r"no permission to read .*/b; give it with chmod"):
+        load_dataset(f"folder:{root}", "train")
 
 
 def test_sixteen_bit_images_are_refused(root):

@@ -457,6 +457,13 @@ def test_other_images_are_made_ready_like_those_of_training(tmp_path):
     assert (pipeline.info.mean, pipeline.info.std) == (run.card.mean, run.card.std)
 
 
+def test_a_run_that_is_not_there_is_told_the_recipe_that_would_make_it(tmp_path):
+    with pytest.raises(UserError, match=r"holds no run .* torchcaps train mnist5k/dr_capsnet_small_types$"):
+        load_run(tmp_path / "mnist5k-dr_capsnet_small_types")
+    with pytest.raises(UserError, match=r"torchcaps train$"):
+        load_run(tmp_path / "mine")
+
+
 def test_damaged_runs_are_explained(tmp_path):
     with pytest.raises(UserError, match="holds no run"):
         load_run(tmp_path)

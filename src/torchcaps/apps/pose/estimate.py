@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
-import numpy as np
 import torch
 from PIL import Image
-from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError, build_dataclass
+from torchcaps.core import (
+    MissingDataError,
+    Plain,
+    PoseOutput,
+    PoseTarget,
+    UserError,
+    build_dataclass,
+    euler_of_quaternions,
+)
 from torchcaps.data import FOLDER_PREFIX, resolve_data_dir
 from torchcaps.data.folders import parse_folder_name
 from torchcaps.data.rendering import (
@@ -21,13 +29,23 @@ from torchcaps.data.rendering import (
     load_meshes,
     render_smooth,
 )
+from torchcaps.losses import rotations_of
 from torchcaps.storage import read_mapping
-from torchcaps.train import Answer, Pipeline, Run, fit_to_data, open_named, own_images, read_named
+from torchcaps.train import (
+    Answer,
+    Pipeline,
+    Run,
+    fit_to_data,
+    is_numbered,
+    open_named,
+    own_images,
+    read_named,
+)
+from torchcaps.train.tasks import symmetric_angle
 
 from .uncertainty import COVERED_SHARE, forgives_symmetries, has_votes, read_calibration, vote_spread
 
-_SIDE = 256  # of each half of a picture
-_GAP = 8
+_SIDE = 256  # pixels of each half of a picture
 
 
 class Estimator:
@@ -55,40 +73,94 @@ class Estimator:
         output = self.run.model(batch.inputs, return_routing=True)
         task = self.run.task
         found = task.answer(task.outputs(output), self.info, picture)
-        winner = output.activations.argmax(1)
-        row, words = dict(found.row), found.words
-        row["uncertainty"] = None
-        if self.calibration is not None:
-            spread = float(vote_spread(self.run.model, output.layers[0], winner))  # type: ignore[arg-type]
-            usual, within = self.calibration.at(spread)
-            row["uncertainty"] = {
-                "median": round(usual, 2),
-                "within": round(within, 2),
-                "share": COVERED_SHARE,
-                "up_to_symmetry": forgives_symmetries(self.run),
-            }
-            alike = " up to symmetry" if forgives_symmetries(self.run) else ""
-            words += f", usually {usual:.1f}° off{alike}, {COVERED_SHARE:.0%} within {within:.1f}°"
-        words += f", Euler angles {', '.join(f'{angle:.1f}°' for angle in row['euler'])}"
-        pictures = {}
-        if self.meshes is not None:
-            pictures["pose"] = self._picture(path, int(winner), output.rotations[0, winner].cpu())
-        return Answer(row, words, pictures)
+        uncertainty, truth = self._uncertainty(output), self._truth(path, output)
+        row = {**found.row, "uncertainty": uncertainty, "truth": truth}
+        words = (found.words, *_uncertain_words(row), _angles_in_words(row["euler"]), *_true_words(row))
+        return Answer(row, ", ".join(words))
 
-    def _picture(self, path: Path, winner: int, rotation: Tensor) -> Image.Image:
+    def drawn_answer(self, path: Path) -> Answer:
+        """`answer`, with a picture of the image beside the object where the objects are known."""
+        answer = self.answer(path)
+        return (
+            answer if self.meshes is None else replace(answer, pictures={"pose": self._picture(path, answer)})
+        )
+
+    def _uncertainty(self, output: PoseOutput) -> Plain | None:
+        """Degrees that images with votes so far apart are off, where the run is calibrated."""
+        if self.calibration is None:
+            return None
+        spread = float(vote_spread(self.run.model, output.layers[0], output.activations.argmax(1)))  # type: ignore[arg-type]
+        usual, within = self.calibration.at(spread)
+        return {
+            "median": round(usual, 2),
+            "within": round(within, 2),
+            "share": COVERED_SHARE,
+            "up_to_symmetry": forgives_symmetries(self.run),
+        }
+
+    def _truth(self, path: Path, output: PoseOutput) -> Plain | None:
+        """Class and rotation of an image of the run's own data, and the error in degrees."""
+        if not is_numbered(path):
+            return None
+        examples, index = self._own.find(str(path))
+        target = examples.targets_at(torch.tensor([index], device=examples.device))
+        target = PoseTarget(target.labels.to(self.run.device), target.rotations.to(self.run.device))
+        found = rotations_of(output, output.activations.argmax(1)).float()
+        error = symmetric_angle(self.run.recipe.loss.task_loss, found, target, len(self.info.classes))
+        rotation = target.rotations[0].float().cpu()
+        return {
+            "class": self.info.classes[int(target.labels)],
+            "rotation": [round(value, 6) for value in rotation.tolist()],
+            "euler": [round(value, 2) for value in euler_of_quaternions(rotation).tolist()],
+            "error": round(float(error), 2),
+            "up_to_symmetry": forgives_symmetries(self.run),
+        }
+
+    def _picture(self, path: Path, answer: Answer) -> Image.Image:
         """The image beside the object in the predicted rotation."""
+        from torchcaps.viz import draw_side_by_side, to_png  # without a picture, nobody needs matplotlib
+
         assert self.meshes is not None
-        mesh = self.meshes.of_class(winner)[0]
+        row = answer.row
+        mesh = self.meshes.of_class(self.info.classes.index(row["class"]))[0]
         whole = replace(self.view, height=_SIDE, width=_SIDE)  # between bands, as "pad" has it
         view = self.view.cropped(_SIDE, _SIDE) if self.info.fit == "crop" else whole
-        drawn = render_smooth(mesh, rotation.view(1, 4), view)[0]
+        drawn = render_smooth(mesh, torch.tensor(row["rotation"]).view(1, 4), view)
         shown = replace(self.info, channels=3, height=_SIDE, width=_SIDE)
-        seen = fit_to_data(open_named(path, shown, self._own), shown)[0]
-        pair = Image.new("RGB", (2 * _SIDE + _GAP, _SIDE), "white")
-        for place, half in enumerate((seen, drawn)):
-            pixels = np.ascontiguousarray(half.permute(1, 2, 0))
-            pair.paste(Image.fromarray(pixels), (place * (_SIDE + _GAP), 0))
-        return pair
+        seen = fit_to_data(open_named(path, shown, self._own), shown)
+        truth = row["truth"]
+        told = [] if truth is None else [f"in truth: {truth['class']}", _angles_in_words(truth["euler"])]
+        off = _true_words(row) or _uncertain_words(row)
+        figure = draw_side_by_side(
+            torch.cat([seen, drawn]),
+            titles=["image", "estimated"],
+            captions=[[path.name, *told], [row["class"], _angles_in_words(row["euler"]), *off]],
+        )
+        return Image.open(BytesIO(to_png(figure)))
+
+
+def _angles_in_words(euler: Sequence[float]) -> str:
+    return f"Euler angles {', '.join(f'{angle:.1f}°' for angle in euler)}"
+
+
+def _uncertain_words(row: Plain) -> list[str]:
+    found = row["uncertainty"]
+    if found is None:
+        return []
+    alike = " up to symmetry" if found["up_to_symmetry"] else ""
+    return [
+        f"usually {found['median']:.1f}° off{alike}",
+        f"{found['share']:.0%} within {found['within']:.1f}°",
+    ]
+
+
+def _true_words(row: Plain) -> list[str]:
+    truth = row["truth"]
+    if truth is None:
+        return []
+    if truth["class"] != row["class"]:
+        return [f"wrong class: it is {truth['class']}"]
+    return [f"error {truth['error']:.1f}°{' up to symmetry' if truth['up_to_symmetry'] else ''}"]
 
 
 def _of_classes(meshes: MeshSet, classes: tuple[str, ...]) -> MeshSet:

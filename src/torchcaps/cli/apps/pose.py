@@ -199,7 +199,8 @@ def predict(
             "no pictures: the objects of the run are not found here; give --meshes meshes.npz", err=True
         )
     files, rows = ImageFiles(images, out), []
-    for path, answer, saved in files.answered(estimator.answer, has_bar=json):
+    answer_one = estimator.answer if out is None else estimator.drawn_answer
+    for path, answer, saved in files.answered(answer_one, has_bar=json):
         rows.append({"image": str(path), **answer.row, **({"files": saved} if saved else {})})
         if not json:
             typer.echo(f"{path}: {answer.words}" + "".join(f"\n  {file}" for file in saved))

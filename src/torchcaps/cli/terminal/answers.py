@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,7 +29,7 @@ def found_images(names: Sequence[str]) -> list[str]:
     from torchcaps.data.folders import SUFFIXES, skipped_images
 
     found = find_images(names)
-    for folder in (Path(name) for name in names if Path(name).is_dir()):
+    for folder in (Path(name) for name in names if os.path.isdir(name)):
         if skipped := skipped_images(folder):
             typer.echo(
                 f"torchcaps: {counted(len(skipped), 'image')} in {folder} left out, such as {skipped[0]}: "

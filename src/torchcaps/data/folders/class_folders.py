@@ -99,21 +99,28 @@ def _class_names(folder: Path) -> tuple[str, ...]:
             f"{folder} has images with masks, not a folder for each class; a segmentation recipe takes it: "
             "segmentation/segcaps_r3"
         )
+    _check_loose(folder)
     if len(names) < 2:
         raise UserError(
             f"{folder} should have a folder for each of at least two classes, but has {len(names)}; "
             f"expected {_LAYOUT}"
         )
-    _check_loose(folder)
     for name in names:
         _class_files(folder / name, least=1)
     return names
 
 
 def _check_loose(folder: Path) -> None:
-    """Raise where images lie beside the class folders: they have no class, and would be left out."""
+    """Raise for what would be left out: images beside the class folders, links to folders that are gone."""
     loose = visible_files(folder, SUFFIXES | OF_PHONES)
-    raise_all([f"{path} is in no class folder; move it into one, or out of {folder}" for path in loose])
+    problems = [f"{path} is in no class folder; move it into one, or out of {folder}" for path in loose]
+    broken = (path for path in sorted(folder.iterdir()) if path.is_symlink() and not path.exists())
+    problems += [
+        f"{path} is a link to a folder that is not there; mend it or remove it"
+        for path in broken
+        if not path.name.startswith(".")
+    ]
+    raise_all(problems)
 
 
 def _class_files(folder: Path, least: int) -> list[Path]:

@@ -20,6 +20,7 @@ from .class_folders import open_class_folders
 from .layout import SPLIT_FOLDERS, FolderContent
 from .mask_folders import open_mask_folders, place_of_lists
 from .posed_folder import POSES_FILE, open_posed_folder
+from .unopened import opening
 
 Content = FolderContent | PlaceContent
 LAYOUTS: dict[str, Callable[[Path, Frame | None], Content]] = {
@@ -86,7 +87,8 @@ def _open(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) ->
         raise UserError(f"folder:PATH holds examples of {' or '.join(LAYOUTS)}, not of {task}")
     root, own = parse_folder_name(name, data_dir)
     wanted = own or size
-    return root, LAYOUTS[task](root, Frame(*sides(wanted), fit) if wanted else None)
+    with opening(root):
+        return root, LAYOUTS[task](root, Frame(*sides(wanted), fit) if wanted else None)
 
 
 def open_folder(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> Dataset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from torchcaps.core import MissingDataError, UserError
 from ..api import Frame
 from ..fit import fit_picture
 from ..lazy_images import FileImages
+from .unopened import opening, unopened
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"}
 ARRAY_SUFFIX = ".npy"
@@ -38,11 +40,12 @@ PICTURE_MODES = {1: "L", 3: "RGB"}  # of pillow, by the channels of a dataset
 
 def visible_files(folder: Path, suffixes: set[str]) -> list[Path]:
     """The files with one of these endings, sorted; hidden files and what systems leave behind are skipped."""
-    return sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix.lower() in suffixes and not path.name.startswith(".") and path.is_file()
-    )
+    with opening(folder):
+        return sorted(
+            path
+            for path in folder.iterdir()
+            if path.suffix.lower() in suffixes and not path.name.startswith(".") and path.is_file()
+        )
 
 
 def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
@@ -50,22 +53,25 @@ def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
 
     What would be left out is an error: photographs of phones, links to nothing, and images in folders below.
     """
-    phones = visible_files(folder, OF_PHONES)
+    phones, files = visible_files(folder, OF_PHONES), visible_files(folder, suffixes)
     problems = [f"{path} cannot be read as an image ({_what_it_is(path)})" for path in phones]
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() in suffixes and path.is_symlink() and not path.exists():
             problems.append(f"{path} is a link to a file that is not there")
+        elif path.suffix.lower() in suffixes and path.is_dir():
+            problems.append(f"{path} is a folder, where an image file is expected; rename it or remove it")
     for below in visible_folders(folder):
         images = (path for path in files_below(below) if path.suffix.lower() in suffixes)
         if any(is_visible(path, folder) for path in images):
             problems.append(f"{below} holds images, but only those in {folder} itself are read")
     raise_all(problems)
-    return visible_files(folder, suffixes)
+    return files
 
 
 def visible_folders(folder: Path) -> list[Path]:
     """The folders in a folder, sorted, without hidden ones."""
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
+    with opening(folder):
+        return sorted(path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
 
 
 def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
@@ -76,7 +82,9 @@ def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[
     here = folder.resolve()
     if here in above:
         return
-    for path in sorted(folder.iterdir()):
+    with opening(folder):
+        entries = sorted(folder.iterdir())
+    for path in entries:
         if not path.is_dir():
             yield path
         elif not _is_hidden(path.name):  # that of a system may not be readable
@@ -90,12 +98,13 @@ def find_images(names: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for name in names:
-        path = Path(name)
-        is_pattern = not path.exists() and has_magic(name)
-        if not path.is_dir() and not is_pattern:
+        if not name:
+            raise UserError("the name of an image is empty; name a file, or . for all in this folder")
+        path, is_folder = Path(name), os.path.isdir(name)  # of a name that cannot be one, opening says why
+        if not is_folder and (os.path.exists(name) or not has_magic(name)):
             found.append(name)
             continue
-        below = list(files_below(path)) if path.is_dir() else sorted(map(Path, glob(name, recursive=True)))
+        below = list(files_below(path)) if is_folder else sorted(map(Path, glob(name, recursive=True)))
         images = [str(file) for file in below if file.suffix.lower() in SUFFIXES and is_visible(file, path)]
         if not images:
             phones = any(file.suffix.lower() in OF_PHONES for file in below)
@@ -156,8 +165,6 @@ def opened_picture(
             yield image
     except UserError:
         raise
-    except FileNotFoundError as error:
-        raise MissingDataError(f"no image at {path}") from error
     except UnidentifiedImageError as error:
         raise UserError(f"{path} cannot be read as an image ({_what_it_is(path)})") from error
     except Image.DecompressionBombError as error:
@@ -166,6 +173,8 @@ def opened_picture(
             f"{path} has more than {most} megapixels; make it smaller, or cut it into parts"
         ) from error
     except Exception as error:  # pillow raises many kinds for damaged files
+        if isinstance(error, OSError) and error.errno is not None:
+            raise unopened(path, error) from error
         raise UserError(f"{path} cannot be read as an image ({error})") from error
 
 
@@ -253,8 +262,10 @@ def open_any(path: Path | Image.Image, *, may_be_deep: bool = False) -> Image.Im
 
 def _open_array(path: Path) -> Image.Image:
     try:
-        with _ONE_HEADER:
+        with _ONE_HEADER, opening(path):
             array = np.load(path, allow_pickle=False)
+    except UserError:
+        raise
     except Exception as error:  # numpy raises many kinds for damaged files
         raise UserError(f"{path} cannot be read as a NumPy array ({error})") from error
     if array.dtype == np.bool_:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import TypeVar
+from operator import index
+from typing import SupportsIndex, TypeVar
 
 import torch
+from torch import nn
+
+from torchcaps.core import UserError, shown
 
 from .network import Network
 
@@ -24,7 +28,12 @@ def change_classes(model: Kind, num_classes: int) -> Kind:
         >>> change_classes(model, 5)(torch.rand(2, 1, 28, 28)).activations.shape
         torch.Size([2, 5])
     """
-    config = replace(model.config, num_classes=num_classes)
+    if not isinstance(model, nn.Module) or not hasattr(model, "config"):
+        got = type(model).__name__
+        raise UserError(f"change_classes takes a network from create_model and a number, got a {got} first")
+    if not isinstance(num_classes, SupportsIndex):
+        raise UserError(f"change_classes takes how many classes there are, as 5, got {shown(num_classes)}")
+    config = replace(model.config, num_classes=index(num_classes))
     changed = type(model)(config)
     own = changed.state_dict()
     kept = {name: values for name, values in model.state_dict().items() if own[name].shape == values.shape}

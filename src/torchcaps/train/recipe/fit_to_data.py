@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -101,8 +102,8 @@ def name_dataset(text: str) -> str:
     """The name of a dataset; the path of a folder, with or without a size, becomes `folder:PATH`."""
     if text.startswith(FOLDER_PREFIX) or text in DATASETS:
         return text
-    if not folder_path(text).is_dir():
-        advice = "`torchcaps list datasets` names the datasets"
+    if not os.path.isdir(folder_path(text)):
+        advice = "give the path of a folder, or a name that `torchcaps list datasets` shows"
         raise unknown_name("dataset or folder", text, DATASETS.names(), advice)
     return f"{FOLDER_PREFIX}{text}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from torchcaps.storage import load_weights, read_json, read_json_lines, wrong_ki
 from ..evaluate import evaluate
 from ..objective import Objective
 from ..pipeline import Pipeline, Source, source_of
-from ..recipe import Recipe, read_recipe, require_memory
+from ..recipe import Recipe, packaged_recipes, read_recipe, require_memory
 from ..tasks import AnyTask
 from .data_card import DataCard
 
@@ -78,10 +79,16 @@ def load_run(folder: Path | str, device: torch.device | str = "cpu", *, weights:
         >>> run.task.name
         'classification'
     """
+    if not isinstance(folder, os.PathLike | str):
+        raise UserError(f"a run is loaded from its folder, as runs/mine, got a {type(folder).__name__}")
     folder = Path(folder)
     recipe = read_recipe(folder)
     if recipe is None:
-        raise MissingDataError(f"{folder} holds no run (no recipe.json); make one with torchcaps train")
+        recipe_name = folder.name.replace("-", "/", 1)  # a packaged recipe names its run
+        named = f" {recipe_name}" if recipe_name in packaged_recipes() else ""
+        raise MissingDataError(
+            f"{folder} holds no run (no recipe.json); make one with torchcaps train{named}"
+        )
     device = _checked_device(device)
     path = folder / f"{weights}.safetensors"
     state, header = load_weights(path)
