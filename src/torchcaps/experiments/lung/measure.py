@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from jaxtyping import UInt8
 from torch import Tensor
 
-from torchcaps.apps.lung import bootstrap_mean
+from torchcaps.apps.lung import bootstrap_mean, dice
 from torchcaps.bench import Effort, PeakMemory, release_memory, time_work
 from torchcaps.core import evaluating
 from torchcaps.losses import DiceCrossEntropyLoss
@@ -34,35 +33,27 @@ def dice_by_patient(run: Run, prepared: Path, split: Path, data_dir: Path) -> di
     names = (split / "test.txt").read_text(encoding="utf-8").split()
     regions = read_mapping(prepared / "manifest.json")["regions"]
     examples, pipeline = load_split(run, "test", data_dir=data_dir)
-    found = []
+    found: list[float] = []
     with torch.no_grad(), evaluating(run.model):
         for images, targets in examples.batches(_BATCH):
             batch = pipeline.for_evaluation(images, targets)
             output = run.task.call(run.model, batch.inputs, None)
             assert isinstance(batch.targets, Tensor)
-            found += region_dice(predicted_masks(output.activations), batch.targets)
+            masks = (predicted_masks(output.activations) > 0, batch.targets > 0)
+            found += map(dice, *(each.cpu().numpy() for each in masks))
     by_patient: dict[str, list[float]] = {}
-    for name, dice in zip(names, found, strict=True):
-        by_patient.setdefault(regions[name]["patient"], []).append(dice)
+    for name, of_region in zip(names, found, strict=True):
+        by_patient.setdefault(regions[name]["patient"], []).append(of_region)
     return by_patient
-
-
-def region_dice(
-    predicted: UInt8[Tensor, "batch height width"], truth: UInt8[Tensor, "batch height width"]
-) -> list[float]:
-    """The Dice of each mask; two empty ones agree."""
-    first, second = (predicted > 0).flatten(1), (truth > 0).flatten(1)
-    both, total = (first & second).sum(1), first.sum(1) + second.sum(1)
-    return torch.where(total > 0, 2 * both / total.clamp(min=1), 1.0).tolist()
 
 
 def summarise_dice(by_patient: ByPatient) -> dict[str, float]:
     """The mean Dice of regions with its interval over patients, and the share of nodules that were missed."""
     mean = bootstrap_mean(by_patient)
-    every = [dice for some in by_patient.values() for dice in some]
+    every = [each for some in by_patient.values() for each in some]
     found = {"region_dice": mean.mean, "region_dice_low": mean.low, "region_dice_high": mean.high}
     known = {key: value for key, value in found.items() if value is not None}
-    return {**known, "missed_share": sum(dice == 0 for dice in every) / len(every)}
+    return {**known, "missed_share": sum(each == 0 for each in every) / len(every)}
 
 
 def measure_costs(network: Network, device: torch.device, *, batch: int = _BATCH) -> dict[str, float]:
