@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from torchcaps.apps.lung import bootstrap_mean, dice
-from torchcaps.bench import Effort, PeakMemory, release_memory, time_work
+from torchcaps.bench import Effort, measure_step, release_memory, time_work
 from torchcaps.core import evaluating
 from torchcaps.losses import DiceCrossEntropyLoss
 from torchcaps.models import Network
@@ -67,25 +67,15 @@ def measure_costs(network: Network, device: torch.device, *, batch: int = _BATCH
     with torch.no_grad():
         kind = "gpu" if device.type == "cuda" else "cpu"
         found = {f"{kind}_ms_1": time_work(lambda: network(one), device, effort).ms}
-    return found if device.type != "cuda" else found | _training_costs(network, one, effort, batch)
+    if device.type != "cuda":
+        return found
 
+    def prepare() -> Callable[[], Tensor]:
+        images = one.expand(batch, -1, -1, -1).contiguous()
+        masks = torch.zeros(batch, *images.shape[2:], dtype=torch.uint8, device=device)
+        loss = DiceCrossEntropyLoss()
+        return lambda: loss(network(images), masks)
 
-def _training_costs(network: Network, one: Tensor, effort: Effort, batch: int) -> dict[str, float]:
-    device = one.device
-    network.cpu()  # so that its weights count
-    peak = PeakMemory(device)
-    network.to(device).train()
-    images = one.expand(batch, -1, -1, -1).contiguous()
-    masks = torch.zeros(batch, *images.shape[2:], dtype=torch.uint8, device=device)
-    loss = DiceCrossEntropyLoss()
-    optimizer = torch.optim.Adam(network.parameters(), 1e-6, fused=True)
-
-    def step() -> None:
-        optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(loss(network(images), masks))
-        optimizer.step()
-
-    milliseconds = time_work(step, device, effort).ms
-    memory = (peak.mebibytes() or 0.0) * 2**20 / 1e9
+    cost = measure_step(network, device, prepare)
     release_memory(device)
-    return {"gpu_memory_gb": memory, "step_ms": milliseconds}
+    return {**found, "gpu_memory_gb": cost.gigabytes, "step_ms": cost.ms}
