@@ -23,7 +23,7 @@ from .augment import Augment, augment, augment_pairs, draw_numbers
 from .check import FileFinding, check_dataset, has_files
 from .check_folder import FolderFinding, check_folder, read_folder
 from .corrupt import CORRUPTIONS, add_noise, blur, corrupt_images, occlude
-from .derived import Overlaid, affine_versions, overlay_digits
+from .derived import overlay_digits
 from .download import get_dataset
 from .examples import (
     Examples,
@@ -45,17 +45,7 @@ from .folders import (
     without_transparency,
 )
 from .lazy_images import FileImages, LazyImages
-from .maps import (
-    MapImages,
-    PlacedCrops,
-    PlacePlan,
-    SeasonStack,
-    Views,
-    load_stack,
-    sample_crops,
-    save_stack,
-    write_map_folder,
-)
+from .maps import PlacePlan, SeasonStack, Views, load_stack, sample_crops, save_stack, write_map_folder
 from .preprocess import (
     Preprocess,
     normalize,
@@ -65,20 +55,11 @@ from .preprocess import (
     resize_bytes,
     undo_resize_and_crop,
 )
-from .readers import (
-    DamagedFileError,
-    Eth80,
-    SmallNorbInfo,
-    read_affnist_file,
-    read_eth80_masks,
-    read_eth80_views,
-    read_smallnorb_info,
-)
-from .split import split_indices, split_validation
+from .readers import DamagedFileError, read_eth80_masks, read_eth80_views
+from .split import split_validation
 from .synthetic import (
     Design,
     PartWhole,
-    PartWholeSettings,
     Tree,
     draw_named,
     draw_partwhole,
@@ -111,7 +92,6 @@ __all__ = [
     "Dataset",
     "DatasetInfo",
     "Design",
-    "Eth80",
     "Examples",
     "FileFinding",
     "FileImages",
@@ -120,28 +100,22 @@ __all__ = [
     "Frame",
     "LabelledImages",
     "LazyImages",
-    "MapImages",
     "MaskedImages",
     "Mode",
     "Outline",
-    "Overlaid",
     "OverlaidImages",
     "PartWhole",
-    "PartWholeSettings",
     "PlacePlan",
-    "PlacedCrops",
     "PlacedImages",
     "PosedImages",
     "Preprocess",
     "RemoteFile",
     "SeasonStack",
-    "SmallNorbInfo",
     "Split",
     "Tree",
     "Views",
     "add_noise",
     "affine",
-    "affine_versions",
     "as_bytes",
     "augment",
     "augment_pairs",
@@ -179,11 +153,9 @@ __all__ = [
     "partwhole_settings",
     "preprocess",
     "random_crop",
-    "read_affnist_file",
     "read_eth80_masks",
     "read_eth80_views",
     "read_folder",
-    "read_smallnorb_info",
     "rendering",
     "resize_and_crop",
     "resize_and_crop_pairs",
@@ -193,7 +165,6 @@ __all__ = [
     "save_stack",
     "shift",
     "shift_in_margins",
-    "split_indices",
     "split_validation",
     "standardize",
     "synthetic_images",

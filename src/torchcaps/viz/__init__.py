@@ -28,7 +28,7 @@ from .saliency import SaliencyPanel, draw_saliency
 from .slice_detail import SliceDetail, draw_slice_detail
 from .slice_viewer import Finding, SliceView, slice_viewer
 from .style import INK_MAP, to_png, to_svg
-from .text import drawable_labels, join_words
+from .text import drawable_labels
 from .tree_levels import LevelTree, Link, Seen, draw_tree_levels
 from .trees import Forest, draw_forest, draw_tree, tree_markup
 from .true_trees import Branch, TreeOnImage, draw_true_trees
@@ -76,7 +76,6 @@ __all__ = [
     "drawable_labels",
     "flight_page",
     "heat_colours",
-    "join_words",
     "measure_seeds",
     "png_uri",
     "read_template",

@@ -4,7 +4,6 @@ from . import masks, places, poses  # noqa: F401  # register datasets
 from .partwhole import (
     Design,
     PartWhole,
-    PartWholeSettings,
     Tree,
     draw_named,
     draw_partwhole,
@@ -17,7 +16,6 @@ from .strokes import synthetic_images
 __all__ = [
     "Design",
     "PartWhole",
-    "PartWholeSettings",
     "Tree",
     "draw_named",
     "draw_partwhole",

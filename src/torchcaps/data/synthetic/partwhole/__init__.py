@@ -1,17 +1,15 @@
 """PartWhole: a benchmark whose classes differ in the relation of parts alone, with its true parse trees."""
 
-from .dataset import PartWholeSettings, draw_named, partwhole_settings
+from .dataset import draw_named, partwhole_settings
 from .design import Design
 from .draw import PartWhole, draw_partwhole
 from .files import load_partwhole, write_partwhole
-from .grammar import Tree, build_tree
+from .grammar import Tree
 
 __all__ = [
     "Design",
     "PartWhole",
-    "PartWholeSettings",
     "Tree",
-    "build_tree",
     "draw_named",
     "draw_partwhole",
     "load_partwhole",
