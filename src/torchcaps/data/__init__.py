@@ -45,7 +45,9 @@ from .folders import (
     without_transparency,
 )
 from .lazy_images import FileImages, LazyImages
-from .maps import PlacePlan, SeasonStack, Views, load_stack, sample_crops, save_stack, write_map_folder
+from .maps.crops import Views, sample_crops
+from .maps.places import PlacePlan, write_map_folder
+from .maps.stack import SeasonStack, load_stack, save_stack
 from .preprocess import (
     Preprocess,
     normalize,
@@ -57,17 +59,12 @@ from .preprocess import (
 )
 from .readers import DamagedFileError, read_eth80_masks, read_eth80_views
 from .split import split_validation
-from .synthetic import (
-    Design,
-    PartWhole,
-    Tree,
-    draw_named,
-    draw_partwhole,
-    load_partwhole,
-    partwhole_settings,
-    synthetic_images,
-    write_partwhole,
-)
+from .synthetic.partwhole.dataset import draw_named, partwhole_settings
+from .synthetic.partwhole.design import Design
+from .synthetic.partwhole.draw import PartWhole, draw_partwhole
+from .synthetic.partwhole.files import load_partwhole, write_partwhole
+from .synthetic.partwhole.grammar import Tree
+from .synthetic.strokes import synthetic_images
 from .transforms import (
     center_crop,
     erase,

@@ -1,22 +1,14 @@
 """Drawings from plain arrays, each a matplotlib figure bound to no window, and the page that holds them."""
 
-from .charts import (
-    EntropyDot,
-    LevelShares,
-    LineChart,
-    Measured,
-    draw_accuracy_entropy,
-    draw_bars,
-    draw_bench,
-    draw_coupling_fans,
-    draw_curves,
-    draw_distributions,
-    draw_dots,
-    draw_lines,
-    draw_surprise,
-    measure_seeds,
-    with_deviation,
-)
+from .charts.accuracy_entropy import EntropyDot, draw_accuracy_entropy
+from .charts.bench import draw_bench
+from .charts.coupling_fans import draw_coupling_fans
+from .charts.curves import draw_curves
+from .charts.distributions import LevelShares, draw_distributions
+from .charts.groups import draw_bars, draw_dots
+from .charts.lines import LineChart, draw_lines
+from .charts.measured import Measured, measure_seeds, with_deviation
+from .charts.surprise import draw_surprise
 from .confusion import draw_confusion
 from .evidence import draw_evidence, heat_colours
 from .flight import FlightDrawing, draw_belief, draw_errors, flight_page
