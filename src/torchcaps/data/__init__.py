@@ -23,7 +23,7 @@ from .augment import Augment, augment, augment_pairs, draw_numbers
 from .check import FileFinding, check_dataset, has_files
 from .check_folder import FolderFinding, check_folder, read_folder
 from .corrupt import CORRUPTIONS, add_noise, blur, corrupt_images, occlude
-from .derived import overlay_digits
+from .derived.multi import overlay_digits
 from .download import get_dataset
 from .examples import (
     Examples,
@@ -57,7 +57,8 @@ from .preprocess import (
     resize_bytes,
     undo_resize_and_crop,
 )
-from .readers import DamagedFileError, read_eth80_masks, read_eth80_views
+from .readers.eth80 import read_eth80_masks, read_eth80_views
+from .readers.files import DamagedFileError
 from .split import split_validation
 from .synthetic.partwhole.dataset import draw_named, partwhole_settings
 from .synthetic.partwhole.design import Design

@@ -22,7 +22,9 @@ from .slice_viewer import Finding, SliceView, slice_viewer
 from .style import INK_MAP, to_png, to_svg
 from .text import drawable_labels
 from .tree_levels import LevelTree, Link, Seen, draw_tree_levels
-from .trees import Forest, draw_forest, draw_tree, tree_markup
+from .trees.figure import draw_tree
+from .trees.forest import Forest, draw_forest
+from .trees.page import tree_markup
 from .true_trees import Branch, TreeOnImage, draw_true_trees
 
 __all__ = [

@@ -1,7 +1,3 @@
 """One reader for each dataset, in the file formats of the publishers."""
 
 from . import affnist, cifar10, idx, imagenette, mnist5k, smallnorb_views, svhn  # noqa: F401  # register datasets
-from .eth80 import read_eth80_masks, read_eth80_views
-from .files import DamagedFileError
-
-__all__ = ["DamagedFileError", "read_eth80_masks", "read_eth80_views"]
