@@ -3,7 +3,7 @@
 from .bench import Bench, Measurement
 from .chart import write_chart
 from .layer import routing_suite
-from .memory import release_memory
+from .memory import PeakMemory, release_memory
 from .model import model_suite
 from .roofline import Ceilings, Cost, LayerSize, measure_ceilings
 from .row import BenchResults, BenchRow, read_rows, render_bench
@@ -22,6 +22,7 @@ __all__ = [
     "Effort",
     "LayerSize",
     "Measurement",
+    "PeakMemory",
     "Timing",
     "TrainCase",
     "Work",
