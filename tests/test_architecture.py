@@ -3,8 +3,6 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 SOURCE = Path(__file__).parents[1] / "src" / "torchcaps"
 LEVELS = [  # lowest first; packages of one level do not see each other
     ["core"],
@@ -42,9 +40,16 @@ def place(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
 
-def imported_modules(path: Path) -> set[str]:
+TREES = {place(path): ast.parse(path.read_text()) for path in FILES}
+
+
+def package_of(file: str) -> str:
+    return file.partition("/")[0]
+
+
+def imported_modules(tree: ast.Module) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -54,15 +59,16 @@ def imported_modules(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=place)
-def test_imports_point_downwards(path):
-    own = place(path).partition("/")[0]
-    for module in imported_modules(path):
-        other = (
-            module.removeprefix("torchcaps.").partition(".")[0] if module.startswith("torchcaps.") else None
-        )
-        if other in LEVEL and own in LEVEL and other != own:
-            assert LEVEL[other] < LEVEL[own], f"{own} imports {module}"
+IMPORTS = [(file, module) for file, tree in TREES.items() for module in sorted(imported_modules(tree))]
+
+
+def points_upwards(module: str, own: str) -> bool:
+    other = module.removeprefix("torchcaps.").partition(".")[0] if module.startswith("torchcaps.") else None
+    return other in LEVEL and own in LEVEL and other != own and LEVEL[other] >= LEVEL[own]
+
+
+def test_imports_point_downwards():
+    assert [each for each in IMPORTS if points_upwards(each[1], package_of(each[0]))] == []
 
 
 def names_a_module(name: str, own: str) -> bool:
@@ -71,26 +77,24 @@ def names_a_module(name: str, own: str) -> bool:
     return root == "torchcaps" and len(parts) > 1 and parts[0] != own and not SOURCE.joinpath(*parts).is_dir()
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if p.parent != SOURCE], ids=place)
-def test_what_another_package_offers_stands_in_its_init_file(path):
-    own = place(path).partition("/")[0]
-    past = {name for name in imported_modules(path) if names_a_module(name, own)}
-    is_excused = own == "kernels"
-    assert is_excused or past <= {"torchcaps.kernels.point_mass.passes"}  # Triton is imported when it is used
-
-
-@pytest.mark.parametrize("path", FILES, ids=place)
-def test_heavy_libraries_stay_where_they_belong(path):
-    for module in imported_modules(path):
-        home = ONLY_IN.get(module.partition(".")[0])
-        assert home is None or place(path).startswith(home), f"{module} belongs in {home}"
-
-
-def imported_at_once(path):
-    """Libraries and packages that a file imports when it is imported itself."""
-    top_level = [
-        node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)
+def test_what_another_package_offers_stands_in_its_init_file():
+    past = [
+        (file, name)
+        for file, name in IMPORTS
+        if "/" in file and package_of(file) != "kernels" and names_a_module(name, package_of(file))
     ]
+    # Triton is imported when it is used
+    assert [each for each in past if each[1] != "torchcaps.kernels.point_mass.passes"] == []
+
+
+def test_heavy_libraries_stay_where_they_belong():
+    homes = [(file, name, ONLY_IN.get(name.partition(".")[0], "")) for file, name in IMPORTS]
+    assert [each for each in homes if not each[0].startswith(each[2])] == []
+
+
+def imported_at_once(tree: ast.Module) -> set[str]:
+    """Libraries and packages that a file imports when it is imported itself."""
+    top_level = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {alias.name for node in top_level if isinstance(node, ast.Import) for alias in node.names}
     return names | {
         node.module or "" for node in top_level if isinstance(node, ast.ImportFrom) and not node.level
@@ -98,38 +102,49 @@ def imported_at_once(path):
 
 
 def test_only_a_run_that_starts_imports_lightning():
-    at_once = {place(path) for path in FILES if any("lightning" in name for name in imported_at_once(path))}
-    assert not at_once
+    assert [
+        file for file, tree in TREES.items() if any("lightning" in each for each in imported_at_once(tree))
+    ] == []
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if place(p).startswith("cli/")], ids=place)
-def test_commands_import_torch_only_when_they_run(path):
-    names = imported_at_once(path)
-    slow = {name for name in names if name.partition(".")[0] in {"torch", "numpy"}}
-    slow |= {name for name in names if name.startswith("torchcaps.") and not name.startswith("torchcaps.cli")}
-    assert not slow
+def is_slow(name: str) -> bool:
+    if name.startswith("torchcaps."):
+        return not name.startswith("torchcaps.cli")
+    return name.partition(".")[0] in {"torch", "numpy"}
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if place(p).partition("/")[0] in SILENT], ids=place)
-def test_the_library_neither_prints_nor_reads_the_environment(path):
-    tree = ast.parse(path.read_text())
-    calls = {
-        node.func.id
+def test_commands_import_torch_only_when_they_run():
+    commands = {file: tree for file, tree in TREES.items() if package_of(file) == "cli"}
+    assert [
+        (file, name) for file, tree in commands.items() for name in imported_at_once(tree) if is_slow(name)
+    ] == []
+
+
+def prints_or_reads(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in {"print", "open"}
+    return isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"}
+
+
+def test_the_library_neither_prints_nor_reads_the_environment():
+    silent = {file: tree for file, tree in TREES.items() if package_of(file) in SILENT}
+    assert [
+        (file, node.lineno)
+        for file, tree in silent.items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-    assert not calls & {"print", "open"}
-    assert not any(
-        isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"} for node in ast.walk(tree)
-    )
+        if prints_or_reads(node)
+    ] == []
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in FILES if p.name == "__init__.py" and p.parent != SOURCE], ids=place
-)
-def test_init_files_only_re_export(path):
-    body = ast.parse(path.read_text()).body
-    assert all(isinstance(node, ast.Expr | ast.Import | ast.ImportFrom | ast.Assign) for node in body)
+def test_init_files_only_re_export():
+    inits = {file: tree for file, tree in TREES.items() if file.endswith("/__init__.py")}
+    allowed = ast.Expr | ast.Import | ast.ImportFrom | ast.Assign
+    assert [
+        (file, node.lineno)
+        for file, tree in inits.items()
+        for node in tree.body
+        if not isinstance(node, allowed)
+    ] == []
 
 
 def opens_text_without_encoding(node):
@@ -146,17 +161,17 @@ def opens_text_without_encoding(node):
     return node.func.attr == "open" and modes in (["r"], ["w"], ["a"], ["x"])
 
 
-@pytest.mark.parametrize("path", FILES, ids=place)
-def test_text_is_utf8_on_every_machine(path):
-    lines = [
-        node.lineno for node in ast.walk(ast.parse(path.read_text())) if opens_text_without_encoding(node)
-    ]
-    assert not lines
+def test_text_is_utf8_on_every_machine():
+    assert [
+        (file, node.lineno)
+        for file, tree in TREES.items()
+        for node in ast.walk(tree)
+        if opens_text_without_encoding(node)
+    ] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=place)
-def test_files_stay_small(path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_files_stay_small():
+    assert [place(path) for path in FILES if len(path.read_text().splitlines()) > 400] == []
 
 
 def test_the_map_for_contributors_is_the_one_that_is_checked():

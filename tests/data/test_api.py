@@ -14,10 +14,10 @@ from torchcaps.data import (
     list_datasets,
     load_dataset,
     resolve_data_dir,
-    split_indices,
     split_validation,
 )
 from torchcaps.data.api import FAMILIES
+from torchcaps.data.split import split_indices
 
 
 def some_images(count: int = 40) -> LabelledImages:

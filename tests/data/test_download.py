@@ -13,7 +13,8 @@ import pytest
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import DATASETS, check_dataset, get_dataset, load_dataset, write_twin
 from torchcaps.data.check import unpacked_files
-from torchcaps.data.rendering import TINY_CLASSES, TINY_FILE, MeshSet, NamedMesh, cube, save_meshes
+from torchcaps.data.rendering import TINY_FILE, MeshSet, NamedMesh, cube, save_meshes
+from torchcaps.data.rendering.datasets import TINY_CLASSES
 
 pooch = pytest.importorskip("pooch", reason="downloads need pooch")
 

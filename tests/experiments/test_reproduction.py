@@ -19,7 +19,7 @@ from torchcaps.experiments import (
 )
 from torchcaps.experiments.catalogue import WITHOUT_RUNS
 from torchcaps.experiments.reproduction import render_reproduction, render_totals
-from torchcaps.experiments.results import render_page
+from torchcaps.experiments.results.page import render_page
 
 TABLE = "tab:mnist-pruned-params"
 

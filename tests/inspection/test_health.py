@@ -10,7 +10,8 @@ from torch import nn
 
 import torchcaps
 from torchcaps.core import CapsuleOutput, Capsules, LayerTrace, Routed, UserError
-from torchcaps.inspection import HealthReport, Limits, measure_layer, watch_health
+from torchcaps.inspection import HealthReport, Limits, watch_health
+from torchcaps.inspection.health import measure_layer
 from torchcaps.layers import FcCaps
 from torchcaps.models import MODELS, create_model, list_models
 

@@ -7,8 +7,7 @@ from torch.testing import assert_close
 from torchcaps.core import UserError
 from torchcaps.inspection import count_parameters
 from torchcaps.losses import DiceCrossEntropyLoss
-from torchcaps.models import MODELS, create_model, list_models
-from torchcaps.models.baselines import UNet, UNetConfig
+from torchcaps.models import MODELS, UNet, UNetConfig, create_model, list_models
 from torchcaps.models.segcaps import SegCaps, SegCapsConfig
 
 from models.contract import NetworkContract, images

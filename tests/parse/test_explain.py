@@ -11,11 +11,12 @@ from torchcaps.models import create_model
 from torchcaps.parse import (
     Explainer,
     Usual,
-    contribution_on_image,
+    contribution_maps,
     contributions,
     quantized,
     rank_in_words,
 )
+from torchcaps.parse.places import place_maps
 from torchcaps.train import Run
 from torchcaps.train.recipe import Data, Recipe
 
@@ -54,7 +55,8 @@ def test_an_image_of_a_split_is_explained_by_the_quantized_network(explainer):
     assert found.evidence.image.shape == (28, 28)
     parts = contributions(network, output.layers[-1], output.activations.argmax(1))
     assert torch.equal(found.contributions.parts, parts.parts)
-    assert torch.equal(found.contribution.image, contribution_on_image(parts.parts, found.maps, (28, 28))[0])
+    shown = place_maps(contribution_maps(parts.parts, found.maps), found.maps, (28, 28))
+    assert torch.equal(found.contribution.image, shown[0])
     assert found.perturbed.shape == (6, 11, 1, 28, 28)
     assert source.label == int(explainer._split("test").labels[17])
     data = found.as_json(explainer.info.classes)

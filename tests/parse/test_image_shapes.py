@@ -7,13 +7,14 @@ import torch
 from torchcaps.models import create_model
 from torchcaps.parse import (
     capsule_maps,
+    contribution_maps,
     contribution_obstacle,
-    contribution_on_image,
     contributions,
     evidence_on_image,
     fully_connected,
     parse_tree,
 )
+from torchcaps.parse.places import place_maps
 
 ON_A_GRID = ["dr_capsnet", "gamma_capsnet", "efficient_capsnet", "effconv_capsnet", "em_capsnet", "deepcaps"]
 
@@ -67,4 +68,4 @@ def test_trees_and_maps_have_the_shape_of_the_image(family):
     assert evidence_on_image(layers[0], chosen, maps, (45, 62)).shape == (2, 45, 62)
     if contribution_obstacle(model) is None:
         parts = contributions(model, layers[0], chosen).parts
-        assert contribution_on_image(parts, maps, (45, 62)).shape == (2, 45, 62)
+        assert place_maps(contribution_maps(parts, maps), maps, (45, 62)).shape == (2, 45, 62)

@@ -8,13 +8,14 @@ from torchcaps.models import create_model
 from torchcaps.parse import (
     capsule_maps,
     contribution_map,
-    contribution_on_image,
+    contribution_maps,
     evidence_on_image,
     fully_connected,
     place_map,
     quantized,
     saliency_map,
 )
+from torchcaps.parse.places import place_maps
 
 
 def forward(family):
@@ -83,7 +84,7 @@ def test_the_contributions_of_two_maps_are_their_sum():
     maps = capsule_maps(create_model("deepcaps_tiny_test"))
     parts = torch.randn(2, 26, generator=torch.Generator().manual_seed(0))
     first, second = contribution_map(parts[:, :18], (3, 3, 2)), contribution_map(parts[:, 18:], (2, 2, 2))
-    found = contribution_on_image(parts, maps, (20, 20))
+    found = place_maps(contribution_maps(parts, maps), maps, (20, 20))
     assert_close(found, placed(first, maps[0]) + placed(second, maps[1]))
 
 

@@ -8,8 +8,8 @@ import torch
 from torch.testing import assert_close
 
 from torchcaps.core.types import CapsuleOutput, Capsules, LayerTrace, Routed
-from torchcaps.data import PartWhole, draw_partwhole
-from torchcaps.data.synthetic.partwhole import Design, build_tree
+from torchcaps.data import Design, PartWhole, draw_partwhole
+from torchcaps.data.synthetic.partwhole.grammar import build_tree
 from torchcaps.layers import ReceptiveField
 from torchcaps.models import create_model
 from torchcaps.parse import CapsuleMap, Regions

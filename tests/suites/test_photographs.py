@@ -9,18 +9,12 @@ import torch
 from torchcaps.core import UserError
 from torchcaps.data import LabelledImages, load_dataset
 from torchcaps.suites import Material, Measurement, measure_run, table_of
-from torchcaps.suites.photographs import (
-    DIGITS,
-    EMPTY,
-    GROUPS,
-    Scene,
-    draw_chance,
-    measure,
-    mixed,
-    take_photograph,
-    trace,
-)
-from torchcaps.suites.photographs.scene import middle_of_digit, sheet_from_photograph
+from torchcaps.suites.photographs import measure
+from torchcaps.suites.photographs.camera import take_photograph
+from torchcaps.suites.photographs.conditions import EMPTY, GROUPS, mixed
+from torchcaps.suites.photographs.measure import DIGITS
+from torchcaps.suites.photographs.pen import trace
+from torchcaps.suites.photographs.scene import Scene, draw_chance, middle_of_digit, sheet_from_photograph
 from torchcaps.train import Answer, load_labelled
 from torchcaps.zoo import NoDigitError, load_pretrained, predict
 

@@ -7,13 +7,13 @@ from .memory import PeakMemory, release_memory
 from .model import model_suite
 from .roofline import Ceilings, Cost, LayerSize, measure_ceilings
 from .row import BenchResults, BenchRow, read_rows, render_bench
-from .run import SUITES, run_bench
+from .run import run_bench
 from .segmentation import segmentation_suite
 from .step import TrainCase, train_suite
+from .step_cost import measure_step
 from .timing import Effort, Timing, Work, as_graph, time_by_turns, time_work
 
 __all__ = [
-    "SUITES",
     "Bench",
     "BenchResults",
     "BenchRow",
@@ -28,6 +28,7 @@ __all__ = [
     "Work",
     "as_graph",
     "measure_ceilings",
+    "measure_step",
     "model_suite",
     "read_rows",
     "release_memory",

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import torch
 
-from torchcaps.data import DATASETS, LabelledImages
-from torchcaps.data.synthetic import synthetic_images
+from torchcaps.data import DATASETS, LabelledImages, synthetic_images
 from torchcaps.train import Evaluation, Machine, Recipe, evaluate, launch, load_recipe
 from torchcaps.train.loop import Session
 

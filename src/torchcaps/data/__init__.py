@@ -23,7 +23,7 @@ from .augment import Augment, augment, augment_pairs, draw_numbers
 from .check import FileFinding, check_dataset, has_files
 from .check_folder import FolderFinding, check_folder, read_folder
 from .corrupt import CORRUPTIONS, add_noise, blur, corrupt_images, occlude
-from .derived import Overlaid, affine_versions, overlay_digits
+from .derived.multi import overlay_digits
 from .download import get_dataset
 from .examples import (
     Examples,
@@ -45,17 +45,9 @@ from .folders import (
     without_transparency,
 )
 from .lazy_images import FileImages, LazyImages
-from .maps import (
-    MapImages,
-    PlacedCrops,
-    PlacePlan,
-    SeasonStack,
-    Views,
-    load_stack,
-    sample_crops,
-    save_stack,
-    write_map_folder,
-)
+from .maps.crops import Views, sample_crops
+from .maps.places import PlacePlan, write_map_folder
+from .maps.stack import SeasonStack, load_stack, save_stack
 from .preprocess import (
     Preprocess,
     normalize,
@@ -65,28 +57,15 @@ from .preprocess import (
     resize_bytes,
     undo_resize_and_crop,
 )
-from .readers import (
-    DamagedFileError,
-    Eth80,
-    SmallNorbInfo,
-    read_affnist_file,
-    read_eth80_masks,
-    read_eth80_views,
-    read_smallnorb_info,
-)
-from .split import split_indices, split_validation
-from .synthetic import (
-    Design,
-    PartWhole,
-    PartWholeSettings,
-    Tree,
-    draw_named,
-    draw_partwhole,
-    load_partwhole,
-    partwhole_settings,
-    synthetic_images,
-    write_partwhole,
-)
+from .readers.eth80 import read_eth80_masks, read_eth80_views
+from .readers.files import DamagedFileError
+from .split import split_validation
+from .synthetic.partwhole.dataset import draw_named, partwhole_settings
+from .synthetic.partwhole.design import Design
+from .synthetic.partwhole.draw import PartWhole, draw_partwhole
+from .synthetic.partwhole.files import load_partwhole, write_partwhole
+from .synthetic.partwhole.grammar import Tree
+from .synthetic.strokes import synthetic_images
 from .transforms import (
     center_crop,
     erase,
@@ -111,7 +90,6 @@ __all__ = [
     "Dataset",
     "DatasetInfo",
     "Design",
-    "Eth80",
     "Examples",
     "FileFinding",
     "FileImages",
@@ -120,28 +98,22 @@ __all__ = [
     "Frame",
     "LabelledImages",
     "LazyImages",
-    "MapImages",
     "MaskedImages",
     "Mode",
     "Outline",
-    "Overlaid",
     "OverlaidImages",
     "PartWhole",
-    "PartWholeSettings",
     "PlacePlan",
-    "PlacedCrops",
     "PlacedImages",
     "PosedImages",
     "Preprocess",
     "RemoteFile",
     "SeasonStack",
-    "SmallNorbInfo",
     "Split",
     "Tree",
     "Views",
     "add_noise",
     "affine",
-    "affine_versions",
     "as_bytes",
     "augment",
     "augment_pairs",
@@ -179,11 +151,9 @@ __all__ = [
     "partwhole_settings",
     "preprocess",
     "random_crop",
-    "read_affnist_file",
     "read_eth80_masks",
     "read_eth80_views",
     "read_folder",
-    "read_smallnorb_info",
     "rendering",
     "resize_and_crop",
     "resize_and_crop_pairs",
@@ -193,7 +163,6 @@ __all__ = [
     "save_stack",
     "shift",
     "shift_in_margins",
-    "split_indices",
     "split_validation",
     "standardize",
     "synthetic_images",

@@ -21,7 +21,7 @@ from .readers.cifar10 import BATCHES, CIFAR10
 from .readers.idx import IDX_FILES
 from .readers.imagenette import CLASSES, SPLIT_FOLDERS
 from .readers.smallnorb import MATRIX_TYPES, STEMS
-from .synthetic import synthetic_images
+from .synthetic.strokes import synthetic_images
 
 # What `write_twin("folder", ...)` draws: three classes of small colour pictures.
 FOLDER_TWIN = replace(

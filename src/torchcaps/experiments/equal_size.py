@@ -9,7 +9,7 @@ from torch import Tensor
 
 from torchcaps.core import generator
 from torchcaps.data import AffineLimits, LabelledImages, affine
-from torchcaps.parse.on_runs import count_hits
+from torchcaps.parse import count_hits
 from torchcaps.train import load_labelled
 
 from .plan import (

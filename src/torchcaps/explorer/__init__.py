@@ -7,8 +7,8 @@ on 127.0.0.1, and `torchcaps explain --explorer` puts the answers into it.
 """
 
 from .as_file import write_explorer
-from .given import Given, read_given
+from .given import read_given
 from .server import Explorer
 from .shelf import Shelf
 
-__all__ = ["Explorer", "Given", "Shelf", "read_given", "write_explorer"]
+__all__ = ["Explorer", "Shelf", "read_given", "write_explorer"]

@@ -1,9 +1,9 @@
 """What can be said of a network from outside: its size, its operations, and the health of its capsules."""
 
 from .describe import count_parameters, describe_model
-from .diagnosis import Limits, find_problems
+from .diagnosis import Limits
 from .flops import FlopCount, count_flops
-from .health import HealthReport, distance_from_uniform, inspect, measure_layer, parent_shares, watch_health
+from .health import HealthReport, distance_from_uniform, inspect, parent_shares, watch_health
 from .layer_health import ActivationRange, LayerHealth
 
 __all__ = [
@@ -16,9 +16,7 @@ __all__ = [
     "count_parameters",
     "describe_model",
     "distance_from_uniform",
-    "find_problems",
     "inspect",
-    "measure_layer",
     "parent_shares",
     "watch_health",
 ]

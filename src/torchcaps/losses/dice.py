@@ -15,23 +15,23 @@ from torchcaps.core import SegmentationOutput, UserError
 from .api import LOSSES, Loss
 from .shapes import require_same_shape
 
+_EPS = 1e-6  # distance of probabilities from 0 and 1
+
 
 def soft_dice_loss(
     activations: Float[Tensor, "batch classes height width"],
     masks: Float[Tensor, "batch classes height width"],
-    *,
-    smooth: float = 1.0,
 ) -> Float[Tensor, ""]:
     """One minus the overlap 2|A∩B| / (|A|+|B|), per image and class, then averaged.
 
-    Expects probabilities, not logits. `smooth` is added above and below: an empty mask answered by nothing
-    costs nothing.
+    Expects probabilities, not logits. One is added above and below: an empty mask answered by nothing costs
+    nothing.
     """
     require_same_shape(activations=activations, masks=masks)
     activations, masks = _at_least_float32(activations), _at_least_float32(masks)
     overlap = (activations * masks).sum((2, 3))
     total = activations.sum((2, 3)) + masks.sum((2, 3))
-    return (1 - (2 * overlap + smooth) / (total + smooth)).mean()
+    return (1 - (2 * overlap + 1) / (total + 1)).mean()
 
 
 def pixel_cross_entropy(
@@ -40,17 +40,16 @@ def pixel_cross_entropy(
     *,
     positive_weight: float = 1.0,
     logits: Float[Tensor, "batch classes height width"] | None = None,
-    eps: float = 1e-6,
     weights: Float[Tensor, "batch classes height width"] | None = None,
 ) -> Float[Tensor, ""]:
     """Binary cross-entropy, averaged over all pixels.
 
     Args:
-        activations: Probabilities, kept `eps` away from 0 and 1; not read when `logits` are given.
+        activations: Probabilities; not read when `logits` are given. Within 1e-6 of 0 and 1 they are cut off
+            and receive no gradient.
         masks: One inside the object, zero outside.
         positive_weight: How much more a pixel inside counts; (number outside) / (number inside) balances.
         logits: A network that has them should pass them: a sigmoid that has saturated gives no gradient.
-        eps: Also the distance from 0 and 1 at which an activation stops receiving a gradient.
         weights: How much each pixel counts; by default all count 1.
     """
     masks = _at_least_float32(masks)
@@ -60,7 +59,7 @@ def pixel_cross_entropy(
         weight = logits.new_full((), positive_weight)  # a copy from the host could not be captured
         return F.binary_cross_entropy_with_logits(logits, masks, weight=weights, pos_weight=weight)
     require_same_shape(activations=activations, masks=masks)
-    inside = _at_least_float32(activations).clamp(eps, 1 - eps)
+    inside = _at_least_float32(activations).clamp(_EPS, 1 - _EPS)
     loss = -(positive_weight * masks * inside.log() + (1 - masks) * torch.log1p(-inside))
     return loss.mean() if weights is None else (weights * loss).mean()
 

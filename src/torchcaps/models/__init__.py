@@ -14,20 +14,12 @@ from .api import (
     register_variants,
 )
 from .backbone_capsnet import BackboneCapsNet, BackboneCapsNetConfig, capsule_head
-from .baselines import (
-    ConvBaseline,
-    ConvBaselineConfig,
-    ConvTwin,
-    ConvTwinConfig,
-    StridedConvNet,
-    StridedConvNetConfig,
-    TrunkClassifier,
-    TrunkClassifierConfig,
-    UNet,
-    UNetConfig,
-    ViT,
-    ViTConfig,
-)
+from .baselines.conv_baseline import ConvBaseline, ConvBaselineConfig
+from .baselines.conv_twin import ConvTwin, ConvTwinConfig
+from .baselines.strided_convnet import StridedConvNet, StridedConvNetConfig
+from .baselines.trunk_classifier import TrunkClassifier, TrunkClassifierConfig
+from .baselines.unet import UNet, UNetConfig
+from .baselines.vit import ViT, ViTConfig
 from .deepcaps import DeepCaps, DeepCapsConfig
 from .descriptors import DescriptorConfig, DescriptorNetwork
 from .dr_capsnet import DRCapsNet, DRCapsNetConfig

@@ -3,16 +3,12 @@
 from .compare import RunSummary, rem_recipe, summarise_run
 from .demo import Demo, run_demo
 from .explain import explain_images
-from .explained import Explained
-from .shrinking import Footprint, Shrunk, measure_footprints, shrink_and_measure
+from .shrinking import measure_footprints, shrink_and_measure
 from .true_trees import TrueTrees
 
 __all__ = [
     "Demo",
-    "Explained",
-    "Footprint",
     "RunSummary",
-    "Shrunk",
     "TrueTrees",
     "explain_images",
     "measure_footprints",

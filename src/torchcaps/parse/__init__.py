@@ -11,21 +11,14 @@ from .contribution import Contributions, contribution_map, contribution_obstacle
 from .dictionary import ClassTrees, Dictionary, KeyCollector, Keys, count_trees
 from .evenness import Evenness, distance_from_even, measure_evenness, say_needless
 from .explanation import FEW_IMAGES, Explanation, Source, Usual, rank_in_words
-from .on_runs import (
-    Analysis,
-    Explainer,
-    analyse,
-    analyse_run,
-    choose_levels_of_run,
-    collect_keys,
-    some_images,
-)
+from .on_runs.analyse import Analysis, analyse, analyse_run, collect_keys, count_hits, some_images
+from .on_runs.choose_levels import choose_levels_of_run
+from .on_runs.explain import Explainer
 from .perturb import OFFSETS, perturb_capsule
 from .places import (
     CapsuleMap,
     capsule_maps,
     contribution_maps,
-    contribution_on_image,
     evidence_on_image,
     fully_connected,
     through_layers,
@@ -84,8 +77,8 @@ __all__ = [
     "contribution_map",
     "contribution_maps",
     "contribution_obstacle",
-    "contribution_on_image",
     "contributions",
+    "count_hits",
     "count_trees",
     "distance_from_even",
     "evened",

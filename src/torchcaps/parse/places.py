@@ -101,13 +101,6 @@ def evidence_on_image(
     return place_maps(evidence_maps(trace, chosen, maps), maps, size)
 
 
-def contribution_on_image(
-    parts: Float[Tensor, "batch in_caps"], maps: Sequence[CapsuleMap], size: tuple[int, int]
-) -> Float[Tensor, "batch height width"]:
-    """The positive contributions of all maps on an image of `size`, summed, each capsule where it looks."""
-    return place_maps(contribution_maps(parts, maps), maps, size)
-
-
 def place_maps(
     found: Sequence[Float[Tensor, "batch _rows _columns"]], maps: Sequence[CapsuleMap], size: tuple[int, int]
 ) -> Float[Tensor, "batch height width"]:

@@ -20,7 +20,7 @@ from .api import (
 from .cost import RoutingCost, length_cost, softmax_cost, squash_cost
 from .dynamic import DynamicRouting, dynamic_routing, of_inner_rounds, require_gradient
 from .em import EMCosts, EMRouting, EMSettings, em_routing, fit_parents
-from .em_rotation import EMRotationRouting, em_rotation_routing, fit_rotations
+from .em_rotation import EMRotationRouting, em_rotation_routing
 from .fused import (
     FusedPath,
     FusedRouting,
@@ -79,7 +79,6 @@ __all__ = [
     "em_routing",
     "even_routing",
     "fit_parents",
-    "fit_rotations",
     "fused_path",
     "inverted_attention_routing",
     "is_transformed",

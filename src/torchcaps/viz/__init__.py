@@ -1,22 +1,14 @@
 """Drawings from plain arrays, each a matplotlib figure bound to no window, and the page that holds them."""
 
-from .charts import (
-    EntropyDot,
-    LevelShares,
-    LineChart,
-    Measured,
-    draw_accuracy_entropy,
-    draw_bars,
-    draw_bench,
-    draw_coupling_fans,
-    draw_curves,
-    draw_distributions,
-    draw_dots,
-    draw_lines,
-    draw_surprise,
-    measure_seeds,
-    with_deviation,
-)
+from .charts.accuracy_entropy import EntropyDot, draw_accuracy_entropy
+from .charts.bench import draw_bench
+from .charts.coupling_fans import draw_coupling_fans
+from .charts.curves import draw_curves
+from .charts.distributions import LevelShares, draw_distributions
+from .charts.groups import draw_bars, draw_dots
+from .charts.lines import LineChart, draw_lines
+from .charts.measured import Measured, measure_seeds, with_deviation
+from .charts.surprise import draw_surprise
 from .confusion import draw_confusion
 from .evidence import draw_evidence, heat_colours
 from .flight import FlightDrawing, draw_belief, draw_errors, flight_page
@@ -28,9 +20,11 @@ from .saliency import SaliencyPanel, draw_saliency
 from .slice_detail import SliceDetail, draw_slice_detail
 from .slice_viewer import Finding, SliceView, slice_viewer
 from .style import INK_MAP, to_png, to_svg
-from .text import drawable_labels, join_words
+from .text import drawable_labels
 from .tree_levels import LevelTree, Link, Seen, draw_tree_levels
-from .trees import Forest, draw_forest, draw_tree, tree_markup
+from .trees.figure import draw_tree
+from .trees.forest import Forest, draw_forest
+from .trees.page import tree_markup
 from .true_trees import Branch, TreeOnImage, draw_true_trees
 
 __all__ = [
@@ -77,7 +71,6 @@ __all__ = [
     "drawable_labels",
     "flight_page",
     "heat_colours",
-    "join_words",
     "measure_seeds",
     "png_uri",
     "read_template",

@@ -5,7 +5,7 @@ from .entry import WEIGHTS, Entry, entry_of_model, find_entry, list_weights, pac
 from .evaluate import evaluate_run, load_photos
 from .load import create_model, find_run, given_name, is_pretrained, load_pretrained, output_folder
 from .measured import ANGLES, Evidence, Rounding, SeedMean
-from .packing import Packing, pack_run
+from .packing.pack import Packing, pack_run
 from .photo import NoDigitError, Prepared, better_turns, prepare_digit
 from .store import entry_folder, get_weights, is_here
 from .table import render_photographs, render_weights

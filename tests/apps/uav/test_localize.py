@@ -20,13 +20,13 @@ from torchcaps.apps.uav import (
     load_matching,
     open_map,
     read_flight,
-    read_image,
     record_flight,
     simulate_flight,
     summarize,
     write_results,
 )
 from torchcaps.apps.uav.filter import FilterSettings, Grid, Odometry, PlainBackend
+from torchcaps.apps.uav.localize import read_image
 from torchcaps.apps.uav.results import _fraction
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.viz import draw_errors

@@ -8,7 +8,6 @@ from torchcaps.core import UserError
 from torchcaps.core.seeding import generator
 from torchcaps.data import (
     CORRUPTIONS,
-    affine_versions,
     corrupt,
     corrupt_images,
     dataset_info,
@@ -17,6 +16,7 @@ from torchcaps.data import (
 )
 from torchcaps.data.corrupt import blur
 from torchcaps.data.derived import multi
+from torchcaps.data.derived.affnist_style import affine_versions
 from torchcaps.train.pipeline import Source
 from torchcaps.train.recipe import Data
 from torchcaps.train.tasks import task_named

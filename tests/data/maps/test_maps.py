@@ -7,7 +7,6 @@ import torch.nn.functional as F
 
 from torchcaps.core import UserError
 from torchcaps.data import (
-    PlacedCrops,
     PlacePlan,
     SeasonStack,
     check_dataset,
@@ -18,7 +17,8 @@ from torchcaps.data import (
     write_map_folder,
 )
 from torchcaps.data.api import Frame
-from torchcaps.data.maps import MapImages, open_map_folder
+from torchcaps.data.maps.crops import MapImages
+from torchcaps.data.maps.places import PlacedCrops, open_map_folder
 from torchcaps.train.tasks import task_named
 
 PLAN = PlacePlan(places=30, views=6, offset=10.0)

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from torchcaps.core import UserError
-from torchcaps.data import DamagedFileError, load_dataset, read_smallnorb_info, write_twin
+from torchcaps.data import DamagedFileError, load_dataset, write_twin
 from torchcaps.data.readers import files
 from torchcaps.data.readers.restricted_pickle import PickledArray, RefusedPickleError, load_restricted
-from torchcaps.data.readers.smallnorb import STEMS
+from torchcaps.data.readers.smallnorb import STEMS, read_smallnorb_info
 
 
 @pytest.fixture

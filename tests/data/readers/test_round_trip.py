@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from torchcaps.core import MissingDataError
-from torchcaps.data import DATASETS, load_dataset, read_smallnorb_info, synthetic_images, write_twin
+from torchcaps.data import DATASETS, load_dataset, synthetic_images, write_twin
+from torchcaps.data.readers.smallnorb import read_smallnorb_info
 
 LAYOUTS = ["mnist", "fashion_mnist", "cifar10", "svhn", "smallnorb"]
 COUNT = 25

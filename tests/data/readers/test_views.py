@@ -6,18 +6,12 @@ import torch
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.data import (
-    dataset_info,
-    load_dataset,
-    read_affnist_file,
-    read_eth80_masks,
-    read_eth80_views,
-    read_smallnorb_info,
-    write_twin,
-)
+from torchcaps.data import dataset_info, load_dataset, read_eth80_masks, read_eth80_views, write_twin
 from torchcaps.data.api import Frame
 from torchcaps.data.readers import files
+from torchcaps.data.readers.affnist import read_affnist_file
 from torchcaps.data.readers.eth80 import CLASSES, Eth80, familiar
+from torchcaps.data.readers.smallnorb import read_smallnorb_info
 from torchcaps.data.readers.smallnorb_views import familiar as familiar_pairs
 
 VIEWS = ["000-000", "035-045", "066-117", "066-297", "090-022", "090-180"]

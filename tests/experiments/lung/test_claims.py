@@ -6,7 +6,7 @@ from experiments.made_rows import a_row, a_run
 
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.lung.claims import CLAIMS, METRIC, MODELS, SHARES, draw_figure, setting_name
-from torchcaps.experiments.lung.measure import measure_costs, region_dice, summarise_dice
+from torchcaps.experiments.lung.measure import measure_costs, summarise_dice
 from torchcaps.experiments.records import Protocol
 from torchcaps.models import create_model
 
@@ -79,12 +79,7 @@ def test_every_run_of_a_network_takes_as_many_steps_as_any_other():
         assert len(products) == 1
 
 
-def test_dice_by_hand():
-    predicted, truth = torch.zeros(4, 2, 4, dtype=torch.uint8), torch.zeros(4, 2, 4, dtype=torch.uint8)
-    predicted[0, 0, :3], truth[0, 0, 1:] = 1, 1  # two of three and three
-    predicted[1, 0], truth[1, 0] = 1, 1
-    truth[2, 1, 1] = 1
-    assert region_dice(predicted, truth) == pytest.approx([2 * 2 / 6, 1.0, 0.0, 1.0])
+def test_dice_is_summarised_over_regions_and_patients():
     found = summarise_dice({"a": [0.5, 1.0], "b": [0.0]})
     assert found["region_dice"] == pytest.approx(0.5)
     assert found["region_dice_low"] == pytest.approx(0.0)

@@ -7,7 +7,8 @@ from torchcaps.core import UserError
 from torchcaps.experiments.plan import Experiment, Job, PlannedRun, setting_of, take_over
 from torchcaps.experiments.rem.reuse import reused, varied
 from torchcaps.experiments.rem.setting import TreeSetting
-from torchcaps.experiments.runner import Visit, perform_run
+from torchcaps.experiments.runner import Visit
+from torchcaps.experiments.runner.make import perform_run
 from torchcaps.storage import write_json
 from torchcaps.train import Machine, Silent
 

@@ -9,12 +9,12 @@ from torchcaps.models import create_model
 from torchcaps.parse import (
     CapsuleMap,
     ReceptiveField,
-    contribution_on_image,
+    contribution_maps,
     contributions,
     evidence_on_image,
     quantized,
 )
-from torchcaps.parse.places import capsule_maps
+from torchcaps.parse.places import capsule_maps, place_maps
 from torchcaps.train.recipe import Data
 
 from splits import split_of
@@ -62,7 +62,7 @@ def test_maps_are_those_that_an_explanation_shows():
     shown = evidence_on_image(trace, chosen, places, (28, 28))
     torch.testing.assert_close(at_centres(shown, where), saliency)
     parts = contributions(network, trace, chosen).parts
-    shown = contribution_on_image(parts, places, (28, 28))
+    shown = place_maps(contribution_maps(parts, places), places, (28, 28))
     torch.testing.assert_close(at_centres(shown, where), contribution)
     falls = deletions(network, data, pipeline)
     assert list(falls) == ["deletion_saliency", "deletion_contribution", "deletion_random"]

@@ -3,17 +3,11 @@ from experiments.made_rows import a_row, a_run
 
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.records import Protocol
-from torchcaps.experiments.results import (
-    judge,
-    judge_count,
-    judged_figures,
-    mean_curve,
-    render_overview,
-    render_page,
-    render_table,
-    rows_in,
-    write_results,
-)
+from torchcaps.experiments.results import judged_figures, write_results
+from torchcaps.experiments.results.gather import mean_curve
+from torchcaps.experiments.results.overview import render_overview
+from torchcaps.experiments.results.page import judge, judge_count, render_page, rows_in
+from torchcaps.experiments.results.tables import render_table
 
 FULL, QUICK, SMOKE = (Protocol(budget=budget, epochs=2) for budget in ("full", "quick", "smoke"))
 RUNS = tuple(a_run(0.9, seed=seed, seconds=3600.0) for seed in (42, 43, 44))

@@ -13,16 +13,12 @@ from torchcaps.core.metric import metric_of
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.plan import slug_of
 from torchcaps.experiments.records import BUDGETS, Protocol, load_rows
-from torchcaps.experiments.results import (
-    render_overview,
-    render_page,
-    render_table,
-    rows_in,
-    rows_of_runs,
-    summarise,
-    write_results,
-)
+from torchcaps.experiments.results import summarise, write_results
 from torchcaps.experiments.results.documents import refresh, renew
+from torchcaps.experiments.results.gather import rows_of_runs
+from torchcaps.experiments.results.overview import render_overview
+from torchcaps.experiments.results.page import render_page, rows_in
+from torchcaps.experiments.results.tables import render_table
 from torchcaps.models import MODELS, list_models
 
 ROOT = Path(__file__).parents[3]

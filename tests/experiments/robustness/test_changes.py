@@ -7,7 +7,8 @@ from experiments.made_rows import a_result
 
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.records import Protocol
-from torchcaps.experiments.results import rows_in, summarise
+from torchcaps.experiments.results import summarise
+from torchcaps.experiments.results.page import rows_in
 from torchcaps.experiments.robustness.changes import TABLES, render_changes
 from torchcaps.experiments.robustness.claims import CLUTTER
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from torchcaps.core import UserError
-from torchcaps.experiments.plan import Experiment, Outcome, Setting, train_recipe
+from torchcaps.experiments.plan import Experiment, Outcome, Setting
+from torchcaps.experiments.plan.experiment import train_recipe
 from torchcaps.experiments.runner import RunCounts, run_on_cluster
 from torchcaps.train import Machine
 

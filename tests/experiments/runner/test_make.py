@@ -19,8 +19,8 @@ from torchcaps.experiments.plan import (
     PlannedRun,
     Setting,
     take_over,
-    train_recipe,
 )
+from torchcaps.experiments.plan.experiment import train_recipe
 from torchcaps.experiments.records import Details, load_rows, protocol_of, read_budget
 from torchcaps.experiments.results import gather_runs
 from torchcaps.experiments.runner import RunCounts, Visit, outdated_runs, run_missing

@@ -7,8 +7,9 @@ from typer.testing import CliRunner
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.experiments import EXPERIMENTS
-from torchcaps.experiments.results import rows_of_runs
-from torchcaps.experiments.runner import missing_runs, outdated_runs, pack_runs, set_aside
+from torchcaps.experiments.results.gather import rows_of_runs
+from torchcaps.experiments.runner import outdated_runs, pack_runs, set_aside
+from torchcaps.experiments.runner.make import missing_runs
 from torchcaps.train.recipe import recipe_as_json
 
 CURVES = EXPERIMENTS["fig:fix_vs_ann"]

@@ -9,7 +9,8 @@ import pytest
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
 from torchcaps.experiments import EXPERIMENTS
-from torchcaps.experiments.runner import Visit, missing_runs, processes, run_in_processes
+from torchcaps.experiments.runner import Visit, processes, run_in_processes
+from torchcaps.experiments.runner.make import missing_runs
 from torchcaps.train import Machine
 
 CURVES = EXPERIMENTS["fig:fix_vs_ann"]

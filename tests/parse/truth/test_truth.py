@@ -7,18 +7,12 @@ import torch
 from torch.testing import assert_close
 
 from torchcaps.core.types import Capsules, LayerTrace, Routed
-from torchcaps.data.synthetic.partwhole import build_tree
+from torchcaps.data.synthetic.partwhole.grammar import build_tree
 from torchcaps.layers import ReceptiveField
 from torchcaps.parse import CapsuleMap, Edge
-from torchcaps.parse.truth import (
-    compare_trees,
-    equivariance_error,
-    evidence_shares,
-    measure_agreement,
-    owners_of_capsules,
-    part_purity,
-)
-from torchcaps.parse.truth.agreement import with_even_couplings
+from torchcaps.parse.truth import compare_trees, equivariance_error, evidence_shares, part_purity
+from torchcaps.parse.truth.agreement import measure_agreement, with_even_couplings
+from torchcaps.parse.truth.owners import owners_of_capsules
 
 OBJECT = build_tree((2,))  # parts 0 and 1, the object 2
 SCENE = build_tree((2, 2))  # parts 0..3, objects 4 and 5, the scene 6

@@ -16,8 +16,10 @@ from torchcaps.layers import FcCaps
 from torchcaps.models import MODELS, create_model, list_models
 from torchcaps.routing import list_routings
 from torchcaps.train import Run, export_run, load_predictor, open_exported
-from torchcaps.train.export import CARD, Exported, inference_network
+from torchcaps.train.export import Exported
+from torchcaps.train.export.card import CARD
 from torchcaps.train.export.operators import OPERATORS
+from torchcaps.train.export.write import inference_network
 from torchcaps.train.recipe import build
 from torchcaps.zoo import predict
 

@@ -11,13 +11,10 @@ from torchcaps.layers import map_sizes
 from torchcaps.layers.backbone import create_trunk
 from torchcaps.models import MODELS, EfficientCapsNet, EfficientCapsNetConfig, create_model
 from torchcaps.train import load_recipe
-from torchcaps.train.import_weights import (
-    import_efficient_capsnet_run,
-    import_resnet_trunk,
-    keras_efficient_capsnet,
-    read_keras_h5,
-    torchvision_resnet,
-)
+from torchcaps.train.import_weights import import_efficient_capsnet_run
+from torchcaps.train.import_weights.files import import_resnet_trunk, read_keras_h5
+from torchcaps.train.import_weights.keras import keras_efficient_capsnet
+from torchcaps.train.import_weights.torchvision import torchvision_resnet
 
 h5py = pytest.importorskip("h5py")
 

@@ -7,7 +7,7 @@ from zoo.conftest import packed_name, untrained_run
 
 from torchcaps.core import UserError
 from torchcaps.storage import checksum_of, write_json
-from torchcaps.suites.photographs import EMPTY, GROUPS
+from torchcaps.suites.photographs.conditions import EMPTY, GROUPS
 from torchcaps.zoo import pack_run, packaged_weights, render_photographs
 from torchcaps.zoo.entry import PACKAGED
 from torchcaps.zoo.measured import MeasuredPhotographs

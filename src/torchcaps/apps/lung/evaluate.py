@@ -17,7 +17,7 @@ from torchcaps.storage import read_mapping
 from torchcaps.train import Run
 from torchcaps.zoo import given_name
 
-from .measure import measure
+from .measure import dice, measure
 from .prepare import MANIFEST
 from .report import Case, bootstrap_mean, summarise
 from .segment import THRESHOLD, SliceNetwork, native_bf16, slice_network
@@ -73,7 +73,7 @@ def evaluate_prepared(
     cases = list(_cases(regions, found, has_spacing=has_spacing))
     by_patient: dict[str, list[float]] = {}
     for region, (predicted, truth) in zip(regions, found, strict=True):
-        by_patient.setdefault(region.patient, []).append(measure(predicted, truth, (1.0, 1.0)).dice)
+        by_patient.setdefault(region.patient, []).append(dice(predicted, truth))
     return {
         "run": given_name(run.folder),
         "model": run.recipe.model["name"],

@@ -37,13 +37,19 @@ def measure(predicted: Mask, truth: Mask, spacing: Sequence[float]) -> Overlap:
     both, marked, real = (int(np.count_nonzero(each)) for each in (predicted & truth, predicted, truth))
     voxel = math.prod(spacing)
     return Overlap(
-        dice=_share(2 * both, marked + real),
+        dice=dice(predicted, truth),
         iou=_share(both, marked + real - both),
         hd95=hausdorff_95(predicted, truth, spacing),
         volume_error=(marked - real) / real if real else (math.nan if marked else 0.0),
         volume=real * voxel,
         predicted_volume=marked * voxel,
     )
+
+
+def dice(predicted: Mask, truth: Mask) -> float:
+    """2 |A and B| / (|A| + |B|); two empty masks agree."""
+    both, marked, real = (int(np.count_nonzero(each)) for each in (predicted & truth, predicted, truth))
+    return _share(2 * both, marked + real)
 
 
 def hausdorff_95(predicted: Mask, truth: Mask, spacing: Sequence[float]) -> float:

@@ -1,6 +1,6 @@
 """Images of objects in known rotations: meshes, a camera with lights, and a rasteriser for any device."""
 
-from .datasets import TINY_CLASSES, TINY_FILE
+from .datasets import TINY_FILE
 from .mesh import RADIUS, Mesh, MeshSet, NamedMesh, load_meshes, save_meshes
 from .poses import (
     Poses,
@@ -20,7 +20,6 @@ from .view import THESIS_LIGHTS, Camera, Light, View
 __all__ = [
     "RADIUS",
     "THESIS_LIGHTS",
-    "TINY_CLASSES",
     "TINY_FILE",
     "Camera",
     "Light",

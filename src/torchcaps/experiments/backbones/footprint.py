@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from torchcaps.bench import Effort, PeakMemory, Work, as_graph, release_memory, time_work
+from torchcaps.bench import Effort, Work, as_graph, measure_step, release_memory, time_work
 from torchcaps.inspection import count_flops
 from torchcaps.losses import margin_loss
 from torchcaps.models import BackboneCapsNet
@@ -29,6 +30,7 @@ METRICS = (
     "gpu_ms_128",
 )
 BATCH = 128  # as in the thesis
+_JOULE_CALLS = 20
 
 
 def count_costs(model: BackboneCapsNet) -> dict[str, float]:
@@ -56,34 +58,23 @@ def measure_training(model: BackboneCapsNet, device: torch.device, precision: st
     """
     if device.type != "cuda":
         return {}
-    model.cpu()  # so that its weights count
-    peak = PeakMemory(device)
-    step = _training_step(model.to(device).train(), device, precision)
-    for _ in range(3):
-        step()
-    torch.cuda.reset_peak_memory_stats(device)  # the search for the fastest convolutions took more
-    seconds = time_work(step, device, Effort.usual(device, quick=True)).ms / 1000 / BATCH
-    memory = (peak.mebibytes() or 0.0) * 2**20 / 1e9
-    joules = _joules_per_call(step, device)
+    cost = measure_step(model, device, partial(_loss_of_batch, model, device, precision), warm_ups=3)
+    joules = _joules_per_call(cost.step, device)
     release_memory(device)
     energy = {} if joules is None else {"joules_per_image": joules / BATCH}
-    return {"gpu_memory_gb": memory, "seconds_per_image": seconds, **energy}
+    return {"gpu_memory_gb": cost.gigabytes, "seconds_per_image": cost.ms / 1000 / BATCH, **energy}
 
 
-def _training_step(model: BackboneCapsNet, device: torch.device, precision: str) -> Work:
+def _loss_of_batch(model: BackboneCapsNet, device: torch.device, precision: str) -> Callable[[], Tensor]:
     use_channels_last(model)
     images, labels = _images(model, BATCH, device), torch.zeros(BATCH, dtype=torch.int64, device=device)
-    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.Adam(learned, 1e-5, fused=True)
 
-    def step() -> None:
-        optimizer.zero_grad(set_to_none=True)
+    def loss() -> Tensor:
         with _autocast(device, precision):
             output = model(images)
-        torch.autograd.backward(margin_loss(output.activations, labels))
-        optimizer.step()
+        return margin_loss(output.activations, labels)
 
-    return step
+    return loss
 
 
 @torch.no_grad()
@@ -120,7 +111,7 @@ def _autocast(device: torch.device, precision: str) -> AbstractContextManager[ob
     return torch.autocast("cuda", torch.bfloat16, cache_enabled=False) if is_mixed else nullcontext()
 
 
-def _joules_per_call(work: Work, device: torch.device, repeats: int = 20) -> float | None:
+def _joules_per_call(work: Work, device: torch.device) -> float | None:
     """Energy by the driver's counter, which advances in steps; None where it cannot be read."""
     try:
         import pynvml
@@ -129,9 +120,9 @@ def _joules_per_call(work: Work, device: torch.device, repeats: int = 20) -> flo
         handle = pynvml.nvmlDeviceGetHandleByIndex(device.index or 0)
         torch.cuda.synchronize(device)
         before = pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
-        for _ in range(repeats):
+        for _ in range(_JOULE_CALLS):
             work()
         torch.cuda.synchronize(device)
-        return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) - before) / 1000 / repeats
+        return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) - before) / 1000 / _JOULE_CALLS
     except Exception:  # no library, no driver, or a device without a counter: the figure is left out
         return None

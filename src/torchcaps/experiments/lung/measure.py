@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
-from jaxtyping import UInt8
 from torch import Tensor
 
-from torchcaps.apps.lung import bootstrap_mean
-from torchcaps.bench import Effort, PeakMemory, release_memory, time_work
+from torchcaps.apps.lung import bootstrap_mean, dice
+from torchcaps.bench import Effort, measure_step, release_memory, time_work
 from torchcaps.core import evaluating
 from torchcaps.losses import DiceCrossEntropyLoss
 from torchcaps.models import Network
@@ -34,35 +33,27 @@ def dice_by_patient(run: Run, prepared: Path, split: Path, data_dir: Path) -> di
     names = (split / "test.txt").read_text(encoding="utf-8").split()
     regions = read_mapping(prepared / "manifest.json")["regions"]
     examples, pipeline = load_split(run, "test", data_dir=data_dir)
-    found = []
+    found: list[float] = []
     with torch.no_grad(), evaluating(run.model):
         for images, targets in examples.batches(_BATCH):
             batch = pipeline.for_evaluation(images, targets)
             output = run.task.call(run.model, batch.inputs, None)
             assert isinstance(batch.targets, Tensor)
-            found += region_dice(predicted_masks(output.activations), batch.targets)
+            masks = (predicted_masks(output.activations) > 0, batch.targets > 0)
+            found += map(dice, *(each.cpu().numpy() for each in masks))
     by_patient: dict[str, list[float]] = {}
-    for name, dice in zip(names, found, strict=True):
-        by_patient.setdefault(regions[name]["patient"], []).append(dice)
+    for name, of_region in zip(names, found, strict=True):
+        by_patient.setdefault(regions[name]["patient"], []).append(of_region)
     return by_patient
-
-
-def region_dice(
-    predicted: UInt8[Tensor, "batch height width"], truth: UInt8[Tensor, "batch height width"]
-) -> list[float]:
-    """The Dice of each mask; two empty ones agree."""
-    first, second = (predicted > 0).flatten(1), (truth > 0).flatten(1)
-    both, total = (first & second).sum(1), first.sum(1) + second.sum(1)
-    return torch.where(total > 0, 2 * both / total.clamp(min=1), 1.0).tolist()
 
 
 def summarise_dice(by_patient: ByPatient) -> dict[str, float]:
     """The mean Dice of regions with its interval over patients, and the share of nodules that were missed."""
     mean = bootstrap_mean(by_patient)
-    every = [dice for some in by_patient.values() for dice in some]
+    every = [each for some in by_patient.values() for each in some]
     found = {"region_dice": mean.mean, "region_dice_low": mean.low, "region_dice_high": mean.high}
     known = {key: value for key, value in found.items() if value is not None}
-    return {**known, "missed_share": sum(dice == 0 for dice in every) / len(every)}
+    return {**known, "missed_share": sum(each == 0 for each in every) / len(every)}
 
 
 def measure_costs(network: Network, device: torch.device, *, batch: int = _BATCH) -> dict[str, float]:
@@ -76,25 +67,15 @@ def measure_costs(network: Network, device: torch.device, *, batch: int = _BATCH
     with torch.no_grad():
         kind = "gpu" if device.type == "cuda" else "cpu"
         found = {f"{kind}_ms_1": time_work(lambda: network(one), device, effort).ms}
-    return found if device.type != "cuda" else found | _training_costs(network, one, effort, batch)
+    if device.type != "cuda":
+        return found
 
+    def prepare() -> Callable[[], Tensor]:
+        images = one.expand(batch, -1, -1, -1).contiguous()
+        masks = torch.zeros(batch, *images.shape[2:], dtype=torch.uint8, device=device)
+        loss = DiceCrossEntropyLoss()
+        return lambda: loss(network(images), masks)
 
-def _training_costs(network: Network, one: Tensor, effort: Effort, batch: int) -> dict[str, float]:
-    device = one.device
-    network.cpu()  # so that its weights count
-    peak = PeakMemory(device)
-    network.to(device).train()
-    images = one.expand(batch, -1, -1, -1).contiguous()
-    masks = torch.zeros(batch, *images.shape[2:], dtype=torch.uint8, device=device)
-    loss = DiceCrossEntropyLoss()
-    optimizer = torch.optim.Adam(network.parameters(), 1e-6, fused=True)
-
-    def step() -> None:
-        optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(loss(network(images), masks))
-        optimizer.step()
-
-    milliseconds = time_work(step, device, effort).ms
-    memory = (peak.mebibytes() or 0.0) * 2**20 / 1e9
+    cost = measure_step(network, device, prepare)
     release_memory(device)
-    return {"gpu_memory_gb": memory, "step_ms": milliseconds}
+    return {**found, "gpu_memory_gb": cost.gigabytes, "step_ms": cost.ms}

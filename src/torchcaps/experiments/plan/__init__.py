@@ -15,17 +15,7 @@ from .evidence import (
     gain,
     mean_of,
 )
-from .experiment import (
-    EXPERIMENTS,
-    FIRST_SEED,
-    Experiment,
-    Job,
-    Perform,
-    PlannedRun,
-    register,
-    slug_of,
-    train_recipe,
-)
+from .experiment import EXPERIMENTS, FIRST_SEED, Experiment, Job, Perform, PlannedRun, register, slug_of
 from .identity import made_with, planned_with
 from .outcome import Outcome
 from .reuse import make_reused, setting_of, take_over
@@ -72,6 +62,5 @@ __all__ = [
     "setting_of",
     "slug_of",
     "take_over",
-    "train_recipe",
     "with_spread",
 ]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from torchcaps.core import Number, UserError
-from torchcaps.parse import analyse, quantizable_routings
-from torchcaps.parse.on_runs import count_hits
+from torchcaps.parse import analyse, count_hits, quantizable_routings
 from torchcaps.suites import draw_test_images, measure_truth
 from torchcaps.train import Pipeline, Run, load_labelled
 

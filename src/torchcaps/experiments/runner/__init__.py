@@ -2,7 +2,7 @@
 
 from .cluster import run_on_cluster
 from .exchange import merge_runs, pack_runs
-from .make import RunCounts, count_runs, missing_runs, perform_run, run_missing
+from .make import RunCounts, count_runs, run_missing
 from .outdated import outdated_runs, set_aside
 from .processes import run_in_processes
 from .visit import Visit
@@ -12,10 +12,8 @@ __all__ = [
     "Visit",
     "count_runs",
     "merge_runs",
-    "missing_runs",
     "outdated_runs",
     "pack_runs",
-    "perform_run",
     "run_in_processes",
     "run_missing",
     "run_on_cluster",

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import torch
 
 from torchcaps.core import MissingDataError, UserError, generator
-from torchcaps.data import LabelledImages, load_dataset
-from torchcaps.data.synthetic import synthetic_images
+from torchcaps.data import LabelledImages, load_dataset, synthetic_images
 from torchcaps.train import load_labelled
 
 from .subject import Subject

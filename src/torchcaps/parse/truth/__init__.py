@@ -6,18 +6,16 @@ from .agreement import (
     TrueTree,
     compare_trees,
     judge_edges,
-    measure_agreement,
     parts_looked_at,
     with_even_couplings,
 )
 from .equivariance import equivariance_error
-from .owners import owners_in_regions, owners_of_capsules
-from .purity import Purity, part_purity
+from .owners import owners_in_regions
+from .purity import part_purity
 from .shares import Shares, evidence_shares
 
 __all__ = [
     "Agreement",
-    "Purity",
     "Shares",
     "Trees",
     "TrueTree",
@@ -25,9 +23,7 @@ __all__ = [
     "equivariance_error",
     "evidence_shares",
     "judge_edges",
-    "measure_agreement",
     "owners_in_regions",
-    "owners_of_capsules",
     "part_purity",
     "parts_looked_at",
     "with_even_couplings",

@@ -47,7 +47,7 @@ class Ink(NamedTuple):
         return float(np.percentile(small, 100 - _rarest(self.longest)))
 
 
-def find_ink(grey: Image.Image, nearer: int = 1) -> Ink:
+def find_ink(grey: Image.Image, nearer: int) -> Ink:
     """The ink in a picture; the paper of a pixel is looked for `nearer` times as near as usual."""
     levels = np.asarray(grey, dtype=np.float64)
     paper = _paper(grey, nearer)

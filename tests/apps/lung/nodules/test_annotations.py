@@ -8,7 +8,7 @@ import pytest
 from torchcaps.apps.lung.nodules import Annotations, Marking, Outline, read_annotations, trace_outline
 from torchcaps.apps.lung.nodules.blob import marked_voxels, slice_at
 from torchcaps.apps.lung.nodules.outline import fill_outline
-from torchcaps.apps.lung.phantom import annotations_xml
+from torchcaps.apps.lung.phantom.files import annotations_xml
 from torchcaps.core import UserError
 
 from apps.lung.ct import volume

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from torchcaps.apps.lung import Volume, read_volume
-from torchcaps.apps.lung.phantom import write_series
+from torchcaps.apps.lung.phantom.files import write_series
 from torchcaps.core import MissingDataError, UserError
 
 pydicom = pytest.importorskip("pydicom")

@@ -18,11 +18,11 @@ from torchcaps.apps.uav.filter import (
     PlainBackend,
     PointMassFilter,
     bayesian_likelihood,
-    heading_weights,
     linear_likelihood,
     ratio_likelihood,
     spread,
 )
+from torchcaps.apps.uav.filter.heading import heading_weights
 from torchcaps.core import UserError
 
 from apps.uav.filter.brute_force import brute_force_predict, brute_force_weights

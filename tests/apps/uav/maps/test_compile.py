@@ -6,18 +6,10 @@ import pytest
 import torch
 from PIL import Image
 
-from torchcaps.apps.uav import (
-    AbBrief,
-    BuildingRatio,
-    CompileSettings,
-    compile_map,
-    grid_of,
-    open_map,
-    storage_loss,
-)
+from torchcaps.apps.uav import AbBrief, BuildingRatio, CompileSettings, compile_map, open_map
 from torchcaps.apps.uav.filter import learn_codebook, linear_likelihood
 from torchcaps.apps.uav.maps import verify_map
-from torchcaps.apps.uav.maps.compile import known_cells
+from torchcaps.apps.uav.maps.compile import grid_of, known_cells, storage_loss
 from torchcaps.core import UserError
 from torchcaps.data import sample_crops
 

@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from torchcaps.apps.uav.filter import learn_codebook
-from torchcaps.apps.uav.maps import MapInfo, open_map, verify_map, write_map
+from torchcaps.apps.uav.maps import MapInfo, open_map, verify_map
+from torchcaps.apps.uav.maps.map_file import write_map
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.storage import DiskError

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from torchcaps.apps.uav.maps import Terrain, open_maps, read_maps, write_geotiff, write_seasons
+from torchcaps.apps.uav.maps import Terrain, open_maps, write_geotiff, write_seasons
+from torchcaps.apps.uav.maps.maps import read_maps
 from torchcaps.core import MissingDataError, UserError
 from torchcaps.data import save_stack
 

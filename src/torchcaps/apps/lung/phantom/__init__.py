@@ -1,13 +1,12 @@
 """A drawn world of chests with nodules, as DICOM with four readers or as regions in memory."""
 
 from .draw import draw_cuts, draw_empty_cuts
-from .files import annotations_xml, write_phantom, write_series
+from .files import write_phantom
 from .patient import draw_patient, patient_name
 from .scan import Protocol, read_patient, scan_patient
 
 __all__ = [
     "Protocol",
-    "annotations_xml",
     "draw_cuts",
     "draw_empty_cuts",
     "draw_patient",
@@ -15,5 +14,4 @@ __all__ = [
     "read_patient",
     "scan_patient",
     "write_phantom",
-    "write_series",
 ]

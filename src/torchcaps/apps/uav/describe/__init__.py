@@ -1,7 +1,7 @@
 """Descriptors of ground: what computes them, how they are trained, and how well they tell places apart."""
 
 from .building_ratio import BuildingRatio, Segmenter, building_ratio, colour_segmenter, onnx_segmenter
-from .describe import AbBrief, Describer, NetworkDescriber, load_describer
+from .describe import AbBrief, Describer, load_describer
 from .evaluate import evaluate_descriptor
 from .matching import Matching, Pairing, describe_places, load_matching, measure_matching
 from .train import train_descriptor
@@ -11,7 +11,6 @@ __all__ = [
     "BuildingRatio",
     "Describer",
     "Matching",
-    "NetworkDescriber",
     "Pairing",
     "Segmenter",
     "building_ratio",

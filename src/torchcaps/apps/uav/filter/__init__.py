@@ -5,7 +5,6 @@ from .choose_backend import fast_backend
 from .descriptors import STORAGES, Codebook, Descriptors, Storage, learn_codebook
 from .estimate import Estimate
 from .grid import Grid
-from .heading import heading_weights
 from .likelihood import Likelihood, bayesian_likelihood, linear_likelihood, ratio_likelihood
 from .motion import MotionNoise, Odometry, spread
 from .plain import PlainBackend
@@ -27,7 +26,6 @@ __all__ = [
     "Storage",
     "bayesian_likelihood",
     "fast_backend",
-    "heading_weights",
     "learn_codebook",
     "linear_likelihood",
     "ratio_likelihood",
