@@ -58,8 +58,9 @@ def command(
     from torchcaps.zoo import output_folder
 
     out = out or output_folder(run) / "explain"
-    loaded = load_run(run, choose_device(device))  # first: a photograph in its place is no folder to write to
-    writable(out)
+    if run.is_dir():  # of a photograph in its place, `load_run` says more
+        writable(out)
+    loaded = load_run(run, choose_device(device))
     explainer = Explainer(loaded, levels=levels_for(loaded, levels, data_dir), data_dir=data_dir)
     names = found_images(images)
     passed_over = PassedOver(len(names))
