@@ -27,6 +27,11 @@ def test_a_sum_may_be_divided_into_any_number_of_slots(processors, monkeypatch):
     assert_as_accurate_as_a_convolution(ConvCase(side=5, channels=32))
 
 
+@pytest.mark.parametrize(("tiles", "slots"), [(36, 7), (132, 1), (1152, 1), (1, 12)])
+def test_a_small_batch_is_divided_among_more_programs_than_a_large_one(tiles, slots):
+    assert launch._best_slots(tiles, 132) == slots
+
+
 def test_the_large_tiles_of_hopper_give_the_same(monkeypatch):
     monkeypatch.setattr(launch, "shared_memory", lambda device: 227 << 10)
     assert_as_accurate_as_a_convolution(ConvCase(channels=64, out=64, height=5, width=5))
@@ -81,6 +86,12 @@ def test_what_it_cannot_take_is_said(change, reason):
     assert reason in strided_conv_unsupported_reason(maps, weight)
     with pytest.raises(ValueError, match=reason):
         fused_strided_conv(maps, weight, bias, 2)
+
+
+def test_kernels_whose_places_are_no_32_bit_numbers_are_refused():
+    maps, weight = (torch.empty(1, device="meta", dtype=torch.float16) for _ in range(2))
+    reason = strided_conv_unsupported_reason(maps.expand(64, 8192, 9, 9), weight.expand(8192, 8192, 9, 9))
+    assert "at most 2,147,483,647 weights" in reason
 
 
 def test_primary_capsules_learn_the_same_with_the_kernels(monkeypatch):

@@ -19,6 +19,7 @@ from ..operator import operator
 
 _LEAST_BATCH = 64  # smaller ones leave a tile of 128 samples mostly empty
 _LEAST_CHANNELS = 16  # of a step of a product
+_MOST_WEIGHTS = 2**31 - 1  # their places are whole numbers of 32 bits
 _HALVES = (torch.bfloat16, torch.float16)
 
 
@@ -51,6 +52,8 @@ def strided_conv_unsupported_reason(maps: Tensor, weight: Tensor) -> str | None:
         return "the kernel is larger than the map"
     if channels % _LEAST_CHANNELS or out % _LEAST_CHANNELS:
         return f"the fused convolution takes multiples of {_LEAST_CHANNELS} channels"
+    if weight.numel() > _MOST_WEIGHTS:
+        return f"the fused convolution takes at most {_MOST_WEIGHTS:,} weights"
     if len(maps) < _LEAST_BATCH:
         return f"the fused convolution takes at least {_LEAST_BATCH} maps"
     if maps.dtype not in _HALVES or weight.dtype != maps.dtype:

@@ -14,7 +14,7 @@ from .kernels import add_slots_kernel, convolve_kernel, grad_bias_kernel, grad_m
 
 _OF_HOPPER = 200 << 10  # bytes that a program may share there, and not on other GPUs
 _MOST_SLOTS = 12
-_SLOT_COST = 0.01  # of one more slot, relative to the sum over a window by one program
+_SLOT_COST = 0.03  # of writing and adding the slot of a tile, relative to the sum over a window
 _PLACES_OF_SLOT = 128  # of the bias
 
 
@@ -164,9 +164,11 @@ def _tile(device: torch.device, channels: int) -> _Tile:
 @cache
 def _best_slots(tiles: int, at_once: int) -> int:
     """Into how many slots a sum is divided so that `at_once` processors end together."""
-    return min(
-        range(1, _MOST_SLOTS + 1), key=lambda slots: cdiv(tiles * slots, at_once) / slots + _SLOT_COST * slots
-    )
+
+    def time(slots: int) -> float:
+        return cdiv(tiles * slots, at_once) / slots + _SLOT_COST * slots * tiles / at_once
+
+    return min(range(1, _MOST_SLOTS + 1), key=time)
 
 
 @cache  # a captured step reads it again
