@@ -99,7 +99,7 @@ def test_primary_capsules_learn_the_same_with_the_kernels(monkeypatch):
     convolve = launch.convolve
     monkeypatch.setattr(launch, "convolve", lambda *given: calls.append(given) or convolve(*given))
     torch.manual_seed(0)
-    layer, features, results = PrimaryCaps(16, 4, 4, kernel_size=3, stride=2), torch.randn(64, 16, 7, 7), []
+    layer, features, results = PrimaryCaps(16, 4, 4, kernel_size=9, stride=2), torch.randn(64, 16, 11, 11), []
     for backend in ("torch", "auto"):
         layer.backend = backend
         with torch.autocast("cpu", torch.float16):
@@ -108,6 +108,14 @@ def test_primary_capsules_learn_the_same_with_the_kernels(monkeypatch):
         results.append([*capsules, *torch.autograd.grad(loss, list(layer.parameters()))])
     torch.testing.assert_close(*results, rtol=2e-2, atol=2e-2)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize(("side", "stride"), [(3, 2), (9, 1)])
+def test_convolutions_for_which_they_were_not_timed_do_without_the_kernels(side, stride, monkeypatch):
+    monkeypatch.setattr(launch, "convolve", lambda *given: pytest.fail("it was not timed"))
+    layer = PrimaryCaps(16, 4, 4, kernel_size=side, stride=stride)
+    with torch.autocast("cpu", torch.float16):
+        layer(torch.randn(64, 16, 11, 11))
 
 
 @pytest.mark.slow

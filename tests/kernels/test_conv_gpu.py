@@ -29,7 +29,7 @@ def test_it_is_as_accurate_as_a_convolution(case, dtype, monkeypatch):
 
 def test_primary_capsules_learn_as_accurately_with_the_kernels_as_without():
     torch.manual_seed(0)
-    layer = PrimaryCaps(64, 8, 8, kernel_size=5, stride=2).cuda().to(memory_format=torch.channels_last)
+    layer = PrimaryCaps(64, 8, 8, kernel_size=9, stride=2).cuda().to(memory_format=torch.channels_last)
     features = torch.randn(100, 64, 13, 13, device="cuda")
 
     def learn(layer, features):

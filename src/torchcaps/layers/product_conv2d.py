@@ -13,6 +13,7 @@ from torchcaps.core import without_autocast
 from torchcaps.kernels import fused_strided_conv, is_for_kernel, strided_conv_unsupported_reason
 
 _HALVES = (torch.bfloat16, torch.float16)
+_LEAST_SIDE = 9  # of a strided convolution with kernels of its own; they were not timed for smaller ones
 _ALIGNED = 8  # values in a row: matrix units need this alignment for 16-bit numbers
 
 
@@ -60,12 +61,11 @@ def _product_dtype(maps: Tensor) -> torch.dtype:
 def convolve_with_stride(
     features: Float[Tensor, "batch channels height width"], conv: nn.Conv2d
 ) -> Float[Tensor, "batch out rows columns"]:
-    """A convolution, by the kernels for one without padding where they can take it."""
-    if not is_for_kernel(features) or any(conv.padding):
+    """A convolution, by the kernels for one without padding where they can take it and are faster."""
+    is_worth_it = conv.stride[0] > 1 and conv.kernel_size[0] >= _LEAST_SIDE
+    if not (is_for_kernel(features) and is_worth_it) or any(conv.padding):
         return conv(features)
     dtype = _product_dtype(features)
-    if dtype not in _HALVES:
-        return conv(features)
     maps, weight = features.to(dtype), conv.weight.to(dtype)
     if strided_conv_unsupported_reason(maps, weight) is not None:
         return conv(features)

@@ -1,8 +1,9 @@
 """A convolution without padding in half precision, as a function that autograd knows.
 
-cuDNN computes the gradient of the maps of a strided convolution as if every value of a map were met by all of
-a kernel; near the border of a small map most products are with nothing. And its forward pass of a small batch
-leaves processors idle. The gradient of the kernels stays cuDNN's.
+Most values of a small map lie near its border, where few windows see them: a product over all of a kernel at
+every place would be mostly with nothing. Here each place sums over the windows that see it. Forwards, the sum
+over a window is divided, so that a small batch keeps all processors busy. The gradient of the kernels is
+PyTorch's.
 """
 
 from __future__ import annotations

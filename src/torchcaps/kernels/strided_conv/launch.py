@@ -28,7 +28,7 @@ class _Tile(NamedTuple):
     warps: int = 8
 
 
-class Convolution(NamedTuple):
+class _Convolution(NamedTuple):
     """Sizes of a convolution without padding."""
 
     batch: int
@@ -40,7 +40,7 @@ class Convolution(NamedTuple):
     stride: int
 
     @classmethod
-    def of(cls, maps: Tensor, weight: Tensor, stride: int) -> Convolution:
+    def of(cls, maps: Tensor, weight: Tensor, stride: int) -> _Convolution:
         """The sizes of maps `[batch, channels, height, width]` and kernels `[out, channels, side, side]`."""
         batch, channels, height, width = maps.shape
         return cls(batch, height, width, channels, weight.shape[0], weight.shape[2], stride)
@@ -68,7 +68,7 @@ class Convolution(NamedTuple):
 
 def convolve(maps: Tensor, weight: Tensor, bias: Tensor | None, stride: int) -> Tensor:
     """The convolution, with channels last in memory."""
-    sizes = Convolution.of(maps, weight, stride)
+    sizes = _Convolution.of(maps, weight, stride)
     maps, weight = _channels_last(maps), _channels_last(weight)
     tile = _tile(maps.device, sizes.channels)
     tiles = cdiv(sizes.places, tile.rows) * cdiv(sizes.out, tile.channels)
@@ -111,7 +111,7 @@ def convolve(maps: Tensor, weight: Tensor, bias: Tensor | None, stride: int) -> 
 
 def grad_of_maps(grad: Tensor, weight: Tensor, maps: Tensor, stride: int) -> Tensor:
     """The gradient of `maps`, of which only the shape is read, from that of the convolution."""
-    sizes = Convolution.of(maps, weight, stride)
+    sizes = _Convolution.of(maps, weight, stride)
     grad, weight = _channels_last(grad), _channels_last(weight)
     tile = _tile(grad.device, sizes.out)
     order = _by_work(sizes.height, sizes.width, sizes.side, stride, grad.device)
