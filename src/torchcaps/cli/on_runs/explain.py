@@ -101,7 +101,7 @@ def _say_explorer(names: list[str], path: Path, size: int, *, json: bool) -> Non
 
 def _runner_up(row: dict[str, Any]) -> str:
     second = row["runner_up"]
-    return "" if second is None else f", then {second} {row['activations'][second]:.3f}"
+    return "" if second is None else f"; next {second}, {row['activations'][second]:.3f}"
 
 
 def _rank(row: dict[str, Any]) -> str:
@@ -111,7 +111,7 @@ def _rank(row: dict[str, Any]) -> str:
     if usual is None or usual["share_less_surprising"] is None:
         return ""
     rank = rank_in_words(usual["share_less_surprising"], usual["compared_with"])
-    words = f", stranger than {rank} validation images"
+    words = f"; stranger than {rank} validation images"
     if row["quantized_class"] == row["class"]:
         return f"{words} of its class"
     return f"{words} read as {row['quantized_class']}, as it is itself with quantized couplings"
