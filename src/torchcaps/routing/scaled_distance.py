@@ -25,7 +25,7 @@ from .fused import FusedPath, Parts, UncastVotes, is_watched, vector_obstacle
 Scope = Literal["sample", "batch"]
 DistanceGradient = Literal["full", "last"]
 _CONFIDENCE = 0.9  # coupling of a parent at half the mean distance, all others being at the mean
-_VOTES_AT_ONCE = 1 << 21  # numbers: 8 MB, of which a handful of copies take half the time of larger ones
+_VOTES_AT_ONCE = 1 << 21  # numbers: 8 MB; a whole batch at once is slower (scaled-distance--cpu.json)
 
 
 def _require_scope(scope: Scope) -> Scope:

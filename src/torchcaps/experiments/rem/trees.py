@@ -177,7 +177,7 @@ register(
             "nothing but the class.",
             "The figure shows the first seed, and the first test image of each of four classes, whatever it "
             "is predicted as. A capsule has the same place in all trees of a network.",
-            "Three seeds, where the thesis has five.",
+            "Fewer seeds than the thesis's five.",
             "Decided children are those of an image whose coupling to its class is not rounded to an equal "
             "share.",
             NO_DECODER,

@@ -43,8 +43,7 @@ _DEVIATIONS = (
     "Networks have equal sizes within 5 %, except shared matrices, which have fewer. All but the transformer "
     "are trained alike: the margin loss for capsules, cross-entropy for the others.",
     "The transformer has patches of 8 px, a convolutional stem, AdamW with weight decay 0.05, a warm-up of "
-    "two epochs and a cosine. Rows whose model has no stem=conv are of an earlier recipe, with which it "
-    "stayed near chance.",
+    "two epochs and a cosine.",
     "Maps and poses are compared with the truth on 2,000 test images, trees on 200. A carved tree keeps the "
     "32 strongest edges of each layer; an even-split tree has the same activations and even couplings.",
     "The equivariance error is what a linear map leaves unexplained of the class pose after a turn by 15°.",

@@ -51,7 +51,7 @@ def use_channels_last(network: nn.Module) -> None:
 def is_better_with_channels_last(network: nn.Module, device: torch.device) -> bool:
     """Whether channels last makes convolutions faster and no result less accurate.
 
-    On a CPU a batch norm of PyTorch rounds a thousand times as much with channels last; ours does not.
+    On a CPU a batch norm of PyTorch rounds much more with channels last; ours does not.
     """
     loses_accuracy = any(type(module) is nn.BatchNorm2d for module in network.modules())
     return device.type == "cuda" or (device.type == "cpu" and not loses_accuracy)

@@ -26,7 +26,7 @@ _MOST_SIDES = 2  # of the picture that a shadow meets which is not gone; a digit
 _NEARER = (2, 4)  # times as near as usual, the paper of marks that run off the page
 _THIN = 64  # times half the width of strokes, the longest side of a picture with a shadow that is larger
 _RULED = 0.9  # share of a row or column that is ink where it is a ruled line
-_WIDEST = 1.25  # width by height of most digits that are single and upright; 2 % of MNIST are wider
+_WIDEST = 1.25  # width by height of most digits that are single and upright; few of MNIST are wider
 _FEWEST = 16  # pixels of the photograph along the longer side of a digit, below which it may be a stain
 _Pixels = NDArray[np.bool_]
 

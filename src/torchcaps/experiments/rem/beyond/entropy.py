@@ -15,11 +15,9 @@ from ..tables import DEVIATIONS, METRICS, MNIST_TABLE, NO_DECODER, study_trees
 from . import claims
 
 _TABLES = (MNIST_TABLE,)
-_WEIGHTS = (0.1, 0.2, 0.15, 0.03)  # 0.03, 0.1 and 0.3 on mnist5k: 5.8, 3.0 and 0.6 bits, 6.4 without
+_WEIGHTS = (0.1, 0.2, 0.15, 0.03)
 _STRENGTHS = (1e-3, 2e-3, 5e-3)
-# Weight and strength. On mnist5k DR-CapsNet with 0.1 and strong pruning has empty trees (0.6 children are
-# decided); Efficient-CapsNet with 0.1 has 2.1 bits and 3.1 of its 16 children decided.
-_BOTH = {
+_BOTH = {  # weight and strength
     "DR-CapsNet": ((0.03, 1e-3), (0.03, 2e-3)),
     "Efficient-CapsNet": ((0.03, 1e-3), (0.1, 2e-3)),
 }
