@@ -24,8 +24,9 @@ from torchcaps import (
     quantized,
 )
 from torchcaps.core import CapsuleOutput, UserError
-from torchcaps.losses import margin_loss
-from torchcaps.train import Machine, build, train
+from torchcaps.losses import margin_loss, reconstruction_loss
+from torchcaps.routing import iterations_of
+from torchcaps.train import Machine, build, set_iterations, train
 
 RECIPE = {
     "model": {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"},
@@ -135,6 +136,12 @@ def test_other_classes_keep_what_was_learnt_below_them(name):
         assert changed.state_dict()[key].data_ptr() != model.state_dict()[key].data_ptr()
 
 
+def test_other_classes_are_routed_as_often_as_the_old_ones():
+    model = create_model("dr_capsnet_tiny_test")
+    set_iterations(model, 7)  # as routing annealing leaves it
+    assert iterations_of(change_classes(model, 7)) == iterations_of(model) == {"classes.routing": 7}
+
+
 def tiny():
     return create_model("dr_capsnet_tiny_test")
 
@@ -162,6 +169,14 @@ WRONG_TYPES = {
         "from create_model .* got a str first",
     ),
     "layers to change": (lambda: change_classes(nn.Sequential(), 5), "got a Sequential first"),
+    "descriptors to change": (
+        lambda: change_classes(create_model("descriptor_tiny_test"), 5),
+        "DescriptorNetwork does not tell classes apart",
+    ),
+    "no decoder": (
+        lambda: reconstruction_loss(None, scores()),
+        'build the model with a decoder, decoder="fc"',
+    ),
     "no layers": (lambda: parse_tree(None), r"parse_tree\(output\.layers\); got a NoneType"),
     "no run to ask": (lambda: predict(None, "photo.jpg"), "named by its folder, .* got a NoneType"),
     "no run to explain": (lambda: explain(None, "photo.jpg"), "named by its folder, .* got a NoneType"),

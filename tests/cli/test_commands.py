@@ -63,6 +63,7 @@ def run(tmp_path_factory):
     assert done.returncode == 0, done.stderr
     assert "test accuracy" in done.stdout
     assert "epoch   2" in done.stdout
+    assert "torchcaps explain run test:0" in done.stdout
     return folder / "run"
 
 
@@ -217,6 +218,25 @@ def test_images_are_classified(run, tmp_path):
         assert (row["class"], row["activation"], row["runner_up"]) == (*first, second[0])
         assert row["margin"] == pytest.approx(first[1] - second[1], abs=2e-6)
     assert torchcaps("predict", run, paths[0]).stdout.startswith(str(paths[0]))
+
+
+def test_a_network_without_couplings_is_not_sent_to_explain(run, tmp_path):
+    changes = ("model.routing=shared_matrix", "model.decoder=none", "loss.reconstruction=0", "epochs=1")
+    options = [part for change in changes for part in ("--set", change)]
+    done = torchcaps(
+        "train", run.parent / "small.yaml", *options, "--device", "cpu", "--out", tmp_path / "run"
+    )
+    assert "test accuracy" in done.stdout
+    assert "torchcaps explain" not in done.stdout
+
+
+def test_an_annealed_training_ends_with_the_iterations_it_found(run, tmp_path):
+    changes = ("annealing={r0: 2, r_max: 2}", "epochs=1")
+    options = [part for change in changes for part in ("--set", change)]
+    done = torchcaps(
+        "train", run.parent / "small.yaml", *options, "--device", "cpu", "--out", tmp_path / "run"
+    )
+    assert "with the weights of epoch 1, iterations 2; trained in" in done.stdout
 
 
 def test_a_finished_run_is_not_trained_again(run):

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from torchcaps.core import Capsules, Routed
+from torchcaps.core import Capsules, Routed, UserError
 from torchcaps.layers import FcCaps
 from torchcaps.routing import (
     DynamicRouting,
@@ -86,3 +86,11 @@ def test_a_routing_prints_how_often_it_iterates(name):
         return
     routing.iterations = 7  # as routing annealing does
     assert "iterations=7" in repr(routing)
+
+
+@pytest.mark.compile  # the run-time type checks would answer first
+@pytest.mark.parametrize("name", list_routings())
+def test_whole_numbers_are_no_votes(name):
+    routing = create_routing(name, SHAPE)
+    with pytest.raises(UserError, match=r"real numbers .* got torch.int64; votes.float\(\) gives them"):
+        routing(torch.ones(2, *SHAPE, dtype=torch.int64), torch.ones(2, 6))

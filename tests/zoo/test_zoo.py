@@ -90,6 +90,7 @@ def test_without_pretrained_a_model_is_built_as_ever():
     ("name", "options", "message"),
     [
         ("dr_capsnet_tiny_test", {"pretrained": True}, "no pretrained weights of 'dr_capsnet_tiny_test'"),
+        (NAME, {}, f"create_model\\('{NAME}', pretrained=True\\) loads it"),
         ("efficient_capsnet_tiny_test", {"pretrained": "svhn"}, "has pretrained weights for 'mnist'"),
         ("efficient_capsnet_tiny_test", {"pretrained": True, "num_classes": 3}, "change_classes"),
     ],

@@ -119,8 +119,7 @@ def command(
         for words in _gather(whole, out, place, pack, which["budget"]):
             say(words)
         say(_summary(experiment, out, done, which))
-    if json:
-        print_json({label: asdict(counted) for label, counted in counts.items()})
+    _end(counts, json=json)
 
 
 def _check_nothing_asked(**asked: object) -> None:
@@ -201,12 +200,23 @@ def _summary(experiment: Experiment, out: Path, done: RunCounts, which: _Which) 
     from torchcaps.experiments import outdated_runs
 
     words = f"{experiment.label}: {done.done} of {done.planned} runs done, {done.failed} failed"
+    if done.failed:
+        folder = out / experiment.slug / which["budget"]
+        words += f" (why stands in error.json in their folders below {folder}; delete it to try again)"
     outdated = len(outdated_runs(experiment.planned(**which), out))
     return (
         f"{words}; {outdated} of them with an older recipe or older data, --renew makes these again"
         if outdated
         else words
     )
+
+
+def _end(counts: dict[str, RunCounts], *, json: bool) -> None:
+    """Print the counts where they are asked for; failed runs are an exit code of 1."""
+    if json:
+        print_json({label: asdict(counted) for label, counted in counts.items()})
+    if any(counted.failed for counted in counts.values()):
+        raise typer.Exit(1)
 
 
 def _runner(cluster: str | None, processes: int | None) -> Callable[..., RunCounts]:

@@ -23,6 +23,7 @@ from .terminal import (
     faster_precision,
     is_first_process,
     print_json,
+    say_iterations,
 )
 
 if TYPE_CHECKING:
@@ -70,8 +71,22 @@ def command(
         return
     if hint := faster_precision(machine):
         typer.echo(hint)
-    if settings.task.is_explained:
+    if can_be_explained(folder):
         typer.echo(f"see why it decides as it does: torchcaps explain {quote(str(folder))} test:0")
+
+
+def can_be_explained(folder: Path) -> bool:
+    """Whether `torchcaps explain` takes the run: its network has couplings to quantize."""
+    from torchcaps.core import UserError
+    from torchcaps.parse import check_levels
+    from torchcaps.train import load_run
+
+    run = load_run(folder)
+    try:
+        check_levels(run.model, None)
+    except UserError:
+        return False
+    return run.task.is_explained
 
 
 def summary(result: TrainResult, recipe: Recipe, folder: Path) -> str:
@@ -79,6 +94,7 @@ def summary(result: TrainResult, recipe: Recipe, folder: Path) -> str:
     metrics, shown = result["metrics"], recipe.task.shown_metrics(recipe.loss)
     found = ", ".join(f"{each.title} {each.format(metrics[f'test_{each.name}'])}" for each in shown)
     return (
-        f"test {found} with the weights of epoch {metrics['best_epoch'] + 1}; trained in "
+        f"test {found} with the weights of epoch {metrics['best_epoch'] + 1}"
+        f"{say_iterations(metrics)}; trained in "
         f"{result['seconds']:.0f} s, run saved in {folder}"
     )

@@ -193,6 +193,10 @@ def keep_float32(route: Callable[Inputs, Routed]) -> Callable[Inputs, Routed]:
     @functools.wraps(route)
     def wrapper(votes: Tensor, activations: Tensor | None = None, **settings: Any) -> Routed:
         dtype = votes.dtype
+        if not dtype.is_floating_point:
+            raise UserError(
+                f"votes are real numbers such as torch.float32, got {dtype}; votes.float() gives them"
+            )
         with without_autocast(votes):
             if dtype in (torch.float16, torch.bfloat16):
                 votes = votes.float()

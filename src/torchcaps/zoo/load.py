@@ -23,7 +23,8 @@ def create_model(name: str, *, pretrained: bool | str = False, **overrides: obje
     Args:
         name: A name from `list_models()`, or the full one of a pretrained network: "MODEL.DATA".
         pretrained: True takes the weights of the model, or a name such as "mnist" says what they were trained
-            on where there are several; they are verified by checksum.
+            on where there are several; they are verified by checksum. The model is in evaluation mode then:
+            call `train()` before you train it further.
         **overrides: Fields of the model's config, as in `torchcaps.models.create_model`. Pretrained weights
             have their own; give none, and change the classes afterwards with `change_classes`.
 
@@ -33,6 +34,8 @@ def create_model(name: str, *, pretrained: bool | str = False, **overrides: obje
         torch.Size([2, 10])
         >>> model = create_model("dr_capsnet_small", routing={"name": "em", "iterations": 2})
     """
+    if not pretrained and "." in name and name in {entry.name for entry in list_weights()}:
+        raise UserError(f"{name!r} is a pretrained network: create_model({name!r}, pretrained=True) loads it")
     if not pretrained:
         return models.create_model(name, **overrides)
     if pretrained is True and "." in name:

@@ -39,6 +39,14 @@ def test_an_epoch_is_told_by_the_leading_metric_of_the_task(capsys):
     assert "accuracy" not in text
 
 
+@pytest.mark.parametrize(("iterations", "told"), [(3, "3"), ({"a.routing": 2, "b.routing": 1}, "2, 1")])
+def test_an_epoch_of_an_annealed_run_says_how_often_it_routes(capsys, iterations, told):
+    bar = ProgressBar()
+    bar.run_started(FACTS)
+    bar.epoch_done(epoch(0) | {"iterations": iterations})
+    assert f"accuracy 50.00%, iterations {told}  " in capsys.readouterr().out
+
+
 def watch_a_run(bar, epochs):
     bar.run_started({**FACTS, "epochs": epochs})
     seen = []

@@ -173,6 +173,17 @@ def test_an_archive_torn_in_the_middle_is_refused_in_one_line(tmp_path):
         assert "\n" not in str(caught.value)
 
 
+def test_the_command_says_where_the_errors_of_failed_runs_are(tmp_path):
+    folder = next(iter(EXPERIMENT.planned("quick"))).folder(tmp_path)
+    folder.mkdir(parents=True)
+    (folder / "error.json").write_text("{}")
+    command = ["reproduce", "smoke-mnist", "--budget", "quick", "--minutes", "0"]
+    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path), "--results", str(tmp_path / "r")])
+    assert "0 of 24 runs done, 1 failed (why stands in error.json" in done.output
+    assert f"below {folder.parent}; delete it to try again" in done.output
+    assert done.exit_code == 1
+
+
 def test_the_command_merges_and_packs(tmp_path):
     leave(tmp_path / "there", 0)
     command = ["reproduce", "smoke-mnist", "--budget", "quick", "--minutes", "0"]

@@ -26,7 +26,7 @@ from .options import (
     read_levels,
     writable,
 )
-from .progress import CountBar, ProgressBar, working
+from .progress import CountBar, ProgressBar, say_iterations, working
 from .quick_help import help_of
 from .show import print_json, print_table
 from .unknown_option import RecipeCommand
@@ -65,6 +65,7 @@ __all__ = [
     "print_json",
     "print_table",
     "read_levels",
+    "say_iterations",
     "working",
     "writable",
 ]

@@ -138,7 +138,7 @@ class ProgressBar(_Bar):
         self._say(
             f"epoch {row['epoch'] + 1:>3}  loss {row['train_loss']:.4f}  "
             f"validation loss {row['val_loss']:.4f}  "
-            f"{metric}  {sparsity}{_speed(row['images_per_second'])}"
+            f"{metric}{say_iterations(row)}  {sparsity}{_speed(row['images_per_second'])}"
         )
         for finding in row.get("findings", ()):
             self._tell(finding)
@@ -158,6 +158,13 @@ class ProgressBar(_Bar):
             self._bar.reset(self._task, total=total, description="testing", speed="")
         self._bar.update(self._task, advance=images)
         self._log()
+
+
+def say_iterations(facts: dict[str, Any]) -> str:
+    """How often an annealed network routes, in the order of its layers; nothing of another."""
+    found = facts.get("iterations", {})
+    counts = list(found.values()) if isinstance(found, dict) else [found]
+    return f", iterations {', '.join(map(str, counts))}" if counts else ""
 
 
 def _speed(images: float) -> str:
