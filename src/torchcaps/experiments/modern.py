@@ -139,7 +139,7 @@ def reaches_the_thesis(rows_of: RowsOf) -> Finding:
     if not rows:
         return MISSING
     verdicts = {row.setting: decide(excess(mean_of(row), row.thesis or 0.0)) for row in rows}
-    words = "; ".join(f"{with_spread(row, ' %')} (thesis {row.thesis:.2f})" for row in rows)
+    words = "; ".join(f"{with_spread(row)} (thesis {row.thesis:.2f})" for row in rows)
     return decide_together(verdicts, len(deciding), words)
 
 

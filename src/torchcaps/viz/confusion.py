@@ -25,6 +25,7 @@ from .style import (
     axes_at,
     canvas,
     write_at,
+    write_beside,
 )
 from .text import drawable_labels, literal, shorten
 
@@ -104,10 +105,7 @@ def _write_shares(axes: Axes, table: NDArray[np.float64], size: Number) -> None:
     edge = len(table) - 0.5
 
     def write(text: str, row: Number, offset: int, align: str) -> None:
-        place = (10, offset)
-        axes.annotate(
-            text, (edge, row), place, va=align, textcoords="offset points", fontsize=size, color=MUTED
-        )
+        write_beside(axes, (edge, row), (10, offset), text, va=align, fontsize=size)
 
     write("found", edge, -6, "top")
     for row, (right, all_of_them) in enumerate(zip(found, total, strict=True)):

@@ -25,6 +25,7 @@ from .style import (
     axes_at,
     canvas,
     write_at,
+    write_beside,
 )
 from .text import drawable_labels, literal, shorten, width_of
 
@@ -155,15 +156,8 @@ def _draw_ranking(axes: Axes, lengths: Array, names: list[str]) -> None:
     for row, number in enumerate(order):
         is_first = row == 0
         axes.barh(row, lengths[number], 0.62, color=WARM if is_first else QUIET)
-        axes.annotate(
-            f"{lengths[number]:.3f}",
-            (float(lengths[number]), row),
-            (4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=SMALL,
-            color=INK if is_first else MUTED,
-        )
+        colour, end = INK if is_first else MUTED, (float(lengths[number]), row)
+        write_beside(axes, end, (4, 0), f"{lengths[number]:.3f}", va="center", color=colour)
     axes.set_yticks(range(len(order)), [literal(shorten(names[number], 12)) for number in order])
     axes.set_ylim(max(len(order), 4) - 0.4, -0.6)
     axes.set_xlim(0, 1.22 * longest)

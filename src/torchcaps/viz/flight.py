@@ -13,7 +13,6 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from .markup import element, fill, read_template, to_script
@@ -148,7 +147,7 @@ def draw_errors(drawing: FlightDrawing) -> Figure:
         marks["error"] = _curve(axes, drawing.errors, WARM)
     axes.set_yscale("symlog", linthresh=10)
     axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter("{x:g}")
     name_marks(figure, marks)
     return figure
 

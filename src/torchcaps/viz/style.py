@@ -59,6 +59,14 @@ def write_at(figure: Figure, place: tuple[Number, Number], text: str, **look: An
     figure.text(place[0] / width, 1 - place[1] / height, text, **look)
 
 
+def write_beside(
+    axes: Axes, place: tuple[Number, Number], offset: tuple[Number, Number], text: str, **look: Any
+) -> None:
+    """Small text in a chart, so many points to the right of a place of its scales and above it."""
+    look = {"fontsize": SMALL, "color": MUTED, **look}
+    axes.annotate(text, place, offset, textcoords="offset points", **look)
+
+
 def drawing_board(figure: Figure) -> Axes:
     """Bare axes over the whole figure whose units are screen pixels, y downwards."""
     width, height = pixel_size(figure)

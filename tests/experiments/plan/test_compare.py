@@ -42,7 +42,7 @@ def test_a_pair_is_named_by_what_tells_it_from_the_others(pairs, named):
 
 
 def test_means_are_named_with_spread_and_unit():
-    found = larger("fig:x", "entropy", [("a", "b")], " bits")(of(rows(a=9.0, b=4.0)))
+    found = larger("fig:x", "entropy", [("a", "b")])(of(rows(a=9.0, b=4.0)))
     assert found.because == "b 4.00 ± 0.01 bits; a 9.00 ± 0.01 bits"
 
 

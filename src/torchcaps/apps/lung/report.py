@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from torchcaps.core import Plain, UserError, derive_seed
+from torchcaps.core import Plain, UserError, derive_seed, finite_or_none
 
 from .measure import Overlap
 
@@ -64,7 +64,7 @@ def summarise(cases: Sequence[Case]) -> Plain:
 
 
 def _row(case: Case) -> Plain:
-    values = {name: _finite(value) for name, value in case.overlap._asdict().items()}
+    values = finite_or_none(case.overlap._asdict())
     return {"patient": case.patient, "nodule": case.nodule, "diameter": case.diameter, **values}
 
 
@@ -123,7 +123,3 @@ def bootstrap_mean(values: Mapping[str, Sequence[float]]) -> Mean:
     tail = 50 * (1 - _CONFIDENCE)
     low, high = np.percentile(means, [tail, 100 - tail])
     return Mean(mean, float(low), float(high), count)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -14,7 +14,6 @@ from ..terminal import (
     CountBar,
     DataDir,
     Device,
-    ImageFiles,
     Images,
     Json,
     NewRun,
@@ -27,7 +26,9 @@ from ..terminal import (
     RunFolder,
     choose_device,
     choose_machine,
+    found_images,
     named_data,
+    print_answers,
     print_json,
 )
 from ..train import summary
@@ -198,15 +199,8 @@ def predict(
         typer.echo(
             "no pictures: the objects of the run are not found here; give --meshes meshes.npz", err=True
         )
-    files, rows = ImageFiles(images, out), []
-    answer_one = estimator.answer if out is None else estimator.drawn_answer
-    for path, answer, saved in files.answered(answer_one, has_bar=json):
-        rows.append({"image": str(path), **answer.row, **({"files": saved} if saved else {})})
-        if not json:
-            typer.echo(f"{path}: {answer.words}" + "".join(f"\n  {file}" for file in saved))
-    if json:
-        print_json(rows)
-    files.end()
+    answer = estimator.answer if out is None else estimator.drawn_answer
+    print_answers(found_images(images), out, answer, json=json)
 
 
 def _engine(name: str) -> EngineName:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..terminal import DataDir, Device, ImageFiles, Images, Json, choose_device, print_json
+from ..terminal import DataDir, Device, Images, Json, choose_device, found_images, print_answers
 
 if TYPE_CHECKING:
     from torchcaps.train import Answer
@@ -45,27 +47,20 @@ def command(
     from torchcaps.train import is_exported
     from torchcaps.zoo import photo_predictor
 
-    files = ImageFiles(images, out)
+    names = found_images(images)
     place = device if is_exported(Path(run)) else choose_device(device)
-    rows = []
     predictor = photo_predictor(run, place, data_dir, trust=trust)
-    for path, answer, saved in files.answered(predictor.answer_file, has_bar=json):
-        best = {} if top is None else {"top": _top(answer, top)}
-        rows.append({"image": str(path), **answer.row, **best, **({"files": saved} if saved else {})})
-        if not json:
-            words = answer.words if top is None else _listed(best["top"], answer)
-            typer.echo(f"{path}: {words}" + "".join(f"\n  {file}" for file in saved))
-    if json:
-        print_json(rows)
-    files.end()
+    print_answers(names, out, predictor.answer_file, partial(_with_top, count=top), json=json)
 
 
-def _top(answer: Answer, count: int) -> list[dict[str, Any]]:
+def _with_top(answer: Answer, count: int | None) -> Answer:
+    """The answer with so many of the best classes, in words in place of the best one."""
     from torchcaps.train import top_classes
 
-    return [{"class": name, "activation": value} for name, value in top_classes(answer.row, count)]
-
-
-def _listed(best: list[dict[str, Any]], answer: Answer) -> str:
-    classes = ", ".join(f"{each['class']} {each['activation']:.3f}" for each in best)
-    return "; ".join([classes, *(answer.row[key] for key in ("hint", "preparation") if key in answer.row)])
+    if count is None:
+        return answer
+    best = top_classes(answer.row, count)
+    row = {**answer.row, "top": [{"class": name, "activation": value} for name, value in best]}
+    more = [answer.row[key] for key in ("hint", "preparation") if key in answer.row]
+    words = [", ".join(f"{name} {value:.3f}" for name, value in best), *more]
+    return replace(answer, row=row, words="; ".join(words))

@@ -1,6 +1,6 @@
 """What all commands share: options, printed answers, signs of life, and help."""
 
-from .answers import ImageFiles, PassedOver, found_images
+from .answers import PassedOver, found_images, print_answers
 from .examples import FIRST_STEPS, as_epilog, epilog
 from .options import (
     Changes,
@@ -37,7 +37,6 @@ __all__ = [
     "CountBar",
     "DataDir",
     "Device",
-    "ImageFiles",
     "Images",
     "Json",
     "LevelsOption",
@@ -62,6 +61,7 @@ __all__ = [
     "is_first_process",
     "levels_for",
     "named_data",
+    "print_answers",
     "print_json",
     "print_table",
     "read_levels",

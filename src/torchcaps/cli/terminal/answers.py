@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import typer
+
+from .show import print_json
 
 if TYPE_CHECKING:
     from torchcaps.core import UserError
     from torchcaps.train import Answer
-
-
-class Answered(NamedTuple):
-    """An image file, what the network says of it, and the pictures that were saved."""
-
-    path: Path
-    answer: Answer
-    saved: list[str]
 
 
 def found_images(names: Sequence[str]) -> list[str]:
@@ -60,50 +54,52 @@ class PassedOver:
             raise typer.Exit(1)
 
 
-class ImageFiles:
-    """The files that names, folders and patterns stand for; an unusable one does not stop the others."""
+def print_answers(
+    names: Sequence[str],
+    out: Path | None,
+    answer: Callable[[Path], Answer],
+    shown: Callable[[Answer], Answer] = lambda found: found,
+    *,
+    json: bool,
+) -> None:
+    """Print what is said of image files, as `shown` has it; an unusable file does not stop the others."""
+    from torchcaps.core import UserError
+    from torchcaps.storage import distinct_stems
 
-    def __init__(self, names: Sequence[str], out: Path | None) -> None:
-        from torchcaps.storage import distinct_stems
+    rows, passed_over = [], PassedOver(len(names))
+    for name, stem in _tracked(list(zip(names, distinct_stems(names), strict=True)), is_shown=json):
+        path = Path(name)
+        try:
+            found = answer(path)
+        except UserError as error:
+            passed_over.add(name, error)
+            continue
+        files = [] if out is None else _save(found, out, stem)
+        found = shown(found)
+        rows.append({"image": str(path), **found.row, **({"files": files} if files else {})})
+        if not json:
+            typer.echo(f"{path}: {found.words}" + "".join(f"\n  {file}" for file in files))
+    if json:
+        print_json(rows)
+    passed_over.end()
 
-        found = found_images(names)
-        self._paths, self._stems, self._out = [Path(name) for name in found], distinct_stems(found), out
-        self._passed_over = PassedOver(len(found))
 
-    def answered(self, answer: Callable[[Path], Answer], *, has_bar: bool) -> Iterator[Answered]:
-        """Each file with its answer, but for those that are passed over."""
-        from torchcaps.core import UserError
+def _tracked(files: list[tuple[str, str]], *, is_shown: bool) -> Iterable[tuple[str, str]]:
+    """The files, with a bar on the error stream of a terminal; printed lines need none."""
+    from rich.console import Console
+    from rich.progress import track
 
-        for path, stem in self._tracked(has_bar=has_bar):
-            try:
-                found = answer(path)
-            except UserError as error:
-                self._passed_over.add(str(path), error)
-                continue
-            yield Answered(path, found, self._save(found, stem))
+    console = Console(stderr=True)
+    is_off = not (is_shown and len(files) > 1 and console.is_terminal)
+    return track(files, "predicting", console=console, transient=True, disable=is_off)
 
-    def end(self) -> None:
-        """Exit with 1 where files were passed over."""
-        self._passed_over.end()
 
-    def _tracked(self, *, has_bar: bool) -> Iterable[tuple[Path, str]]:
-        """The files, with a bar on the error stream of a terminal; printed lines need none."""
-        from rich.console import Console
-        from rich.progress import track
+def _save(answer: Answer, out: Path, stem: str) -> list[str]:
+    from torchcaps.storage import write_png
 
-        console, total = Console(stderr=True), len(self._paths)
-        is_shown = has_bar and total > 1 and console.is_terminal
-        files = zip(self._paths, self._stems, strict=True)
-        return track(files, "predicting", total, console=console, transient=True, disable=not is_shown)
-
-    def _save(self, answer: Answer, stem: str) -> list[str]:
-        from torchcaps.storage import write_png
-
-        files: list[str] = []
-        if self._out is None:
-            return files
-        for name, picture in answer.pictures.items():
-            target = self._out / f"{stem}-{name}.png"
-            write_png(target, picture)
-            files.append(str(target))
-        return files
+    files = []
+    for name, picture in answer.pictures.items():
+        target = out / f"{stem}-{name}.png"
+        write_png(target, picture)
+        files.append(str(target))
+    return files

@@ -86,14 +86,19 @@ def used_up(row: Row) -> float:
     return float(min(ended, default=inf))
 
 
-def _about_sizes(label: str, check: Callable[[list[Triple]], Finding]) -> Check:
-    def checked(rows_of: RowsOf) -> Finding:
-        sizes = triples_of(rows_of(label))
-        if len(sizes) < _FEWEST_SIZES:
-            return Finding("open", f"only {len(sizes)} of {len(GRID)} sizes have all three trainings")
-        return check(sizes)
+def _about_sizes(check: Callable[[list[Triple]], Finding]) -> Callable[[str], Check]:
+    """A check of one grid, by its label; it is open before enough sizes have all three trainings."""
 
-    return checked
+    def of_grid(label: str) -> Check:
+        def checked(rows_of: RowsOf) -> Finding:
+            sizes = triples_of(rows_of(label))
+            if len(sizes) < _FEWEST_SIZES:
+                return Finding("open", f"only {len(sizes)} of {len(GRID)} sizes have all three trainings")
+            return check(sizes)
+
+        return checked
+
+    return of_grid
 
 
 def _fairly(sizes: list[Triple], finding: Finding) -> Finding:
@@ -129,65 +134,51 @@ def _wins_at(size: Triple) -> Verdict:
     return "open" if verdict == "not confirmed" and size.is_unfinished else verdict
 
 
-def wins(label: str) -> Check:
+@_about_sizes
+def wins(sizes: list[Triple]) -> Finding:
     """Annealed training is more accurate than both fixed ones at every size."""
-
-    def check(sizes: list[Triple]) -> Finding:
-        won = [size for size in sizes if size.gain > 0]
-        worst = min(sizes, key=lambda size: size.gain)
-        because = (
-            f"by the mean in {len(won)} of {len(sizes)}, smallest gain {worst.effect} points ({worst.name})"
-        )
-        verdicts = {size.name: _wins_at(size) for size in sizes}
-        return _fairly(sizes, decide_together(verdicts, len(GRID), because))
-
-    return _about_sizes(label, check)
+    won = [size for size in sizes if size.gain > 0]
+    worst = min(sizes, key=lambda size: size.gain)
+    because = f"by the mean in {len(won)} of {len(sizes)}, smallest gain {worst.effect} points ({worst.name})"
+    verdicts = {size.name: _wins_at(size) for size in sizes}
+    return _fairly(sizes, decide_together(verdicts, len(GRID), because))
 
 
-def gains_shrink(label: str) -> Check:
+@_about_sizes
+def gains_shrink(sizes: list[Triple]) -> Finding:
     """The gain falls with the number of parameters."""
-
-    def check(sizes: list[Triple]) -> Finding:
-        half = len(sizes) // 2
-        small, large = ([size.gain for size in part] for part in (sizes[:half], sizes[-half:]))
-        means = sum(small) / half, sum(large) / half
-        trend = rank_correlation([size.parameters for size in sizes], [size.gain for size in sizes])
-        because = (
-            f"{means[0]:+.2f} points in the smaller half, {means[1]:+.2f} in the larger, "
-            f"rank correlation of gain and parameters {trend:+.2f} over {len(sizes)} sizes"
-        )
-        verdict = decide_trend(trend, len(sizes), falls=True)
-        return _fairly(sizes, _of_searches(sizes, Finding(verdict, because)))
-
-    return _about_sizes(label, check)
+    half = len(sizes) // 2
+    small, large = ([size.gain for size in part] for part in (sizes[:half], sizes[-half:]))
+    means = sum(small) / half, sum(large) / half
+    trend = rank_correlation([size.parameters for size in sizes], [size.gain for size in sizes])
+    because = (
+        f"{means[0]:+.2f} points in the smaller half, {means[1]:+.2f} in the larger, "
+        f"rank correlation of gain and parameters {trend:+.2f} over {len(sizes)} sizes"
+    )
+    verdict = decide_trend(trend, len(sizes), falls=True)
+    return _fairly(sizes, _of_searches(sizes, Finding(verdict, because)))
 
 
-def iterations_shrink(label: str) -> Check:
+@_about_sizes
+def iterations_shrink(sizes: list[Triple]) -> Finding:
     """The number of iterations found falls with the number of parameters."""
-
-    def check(sizes: list[Triple]) -> Finding:
-        trend = rank_correlation([size.parameters for size in sizes], [size.iterations for size in sizes])
-        small, large = sizes[0], sizes[-1]
-        because = (
-            f"{small.iterations:g} for the smallest, {large.iterations:g} for the largest, "
-            f"rank correlation {trend:+.2f} over {len(sizes)} sizes"
-        )
-        return _of_searches(sizes, Finding(decide_trend(trend, len(sizes), falls=True), because))
-
-    return _about_sizes(label, check)
+    trend = rank_correlation([size.parameters for size in sizes], [size.iterations for size in sizes])
+    small, large = sizes[0], sizes[-1]
+    because = (
+        f"{small.iterations:g} for the smallest, {large.iterations:g} for the largest, "
+        f"rank correlation {trend:+.2f} over {len(sizes)} sizes"
+    )
+    return _of_searches(sizes, Finding(decide_trend(trend, len(sizes), falls=True), because))
 
 
-def one_beats_three(label: str) -> Check:
+@_about_sizes
+def one_beats_three(sizes: list[Triple]) -> Finding:
     """One fixed iteration is more accurate than three where capsules have many dimensions."""
-
-    def check(sizes: list[Triple]) -> Finding:
-        wide = [size for size in sizes if size.poses == POSES[-1]]
-        better = [size for size in wide if size.fixed_one.value > size.fixed_three.value]
-        verdicts = {size.name: decide(difference(size.fixed_one, size.fixed_three)) for size in wide}
-        planned = sum(poses == POSES[-1] for _, poses in GRID)
-        return decide_together(verdicts, planned, f"by the mean in {len(better)} of {len(wide)} sizes")
-
-    return _about_sizes(label, check)
+    wide = [size for size in sizes if size.poses == POSES[-1]]
+    better = [size for size in wide if size.fixed_one.value > size.fixed_three.value]
+    verdicts = {size.name: decide(difference(size.fixed_one, size.fixed_three)) for size in wide}
+    planned = sum(poses == POSES[-1] for _, poses in GRID)
+    return decide_together(verdicts, planned, f"by the mean in {len(better)} of {len(wide)} sizes")
 
 
 def largest_finds_three(rows_of: RowsOf) -> Finding:

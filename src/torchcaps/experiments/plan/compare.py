@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torchcaps.core import metric_of
+
 from ..records import Row, by_setting
 from .claim import Check, Finding, RowsOf
 from .evidence import Effect, Mean, decide, decide_together, difference, gain
@@ -11,15 +13,18 @@ from .evidence import Effect, Mean, decide, decide_together, difference, gain
 MISSING = Finding("open", "runs are missing")
 
 
-def with_spread(row: Row, unit: str = "") -> str:
+def with_spread(row: Row) -> str:
     """A setting and its number."""
     spread = "" if row.spread is None else f" ± {row.spread:.2f}"
-    return f"{row.setting} {row.ours:.2f}{spread}{unit}"
+    return f"{row.setting} {row.ours:.2f}{spread}{_unit(row.metric)}"
 
 
-def larger(
-    label: str, metric: str, pairs: Sequence[tuple[str, str]], unit: str = "", *, any_budget: bool = True
-) -> Check:
+def _unit(metric: str) -> str:
+    unit = metric_of(metric).unit
+    return unit if unit in ("", "°") else f" {unit}"
+
+
+def larger(label: str, metric: str, pairs: Sequence[tuple[str, str]], *, any_budget: bool = True) -> Check:
     """Whether the first setting of each pair has more of a metric, beyond the spread of the seeds.
 
     Without `any_budget` runs of less than the thesis's protocol leave it open.
@@ -37,14 +42,14 @@ def larger(
         }
         if not verdicts:
             return MISSING
-        words = "; ".join(with_spread(rows[name], unit) for name in names if name in rows)
+        words = "; ".join(with_spread(rows[name]) for name in names if name in rows)
         return decide_together(verdicts, len(pairs), words)
 
     return check
 
 
 def larger_metric(
-    label: str, more: str, less: str, names: Sequence[str], unit: str = "", *, any_budget: bool = True
+    label: str, more: str, less: str, names: Sequence[str], *, any_budget: bool = True
 ) -> Check:
     """Whether the runs of each of some settings have more of one metric than of another.
 
@@ -59,6 +64,7 @@ def larger_metric(
         both = [name for name in names if name in few and name in many]
         if not both:
             return MISSING
+        unit = _unit(more)
         words = (f"{name} {few[name].ours:.2f}{unit} and {many[name].ours:.2f}{unit}" for name in both)
         verdicts = {name: decide(_of_budget(gain(many[name], few[name]), many[name])) for name in both}
         return decide_together(verdicts, len(names), "; ".join(words))

@@ -36,12 +36,12 @@ def name_of(network: str, split: str) -> str:
 
 def less(label: str, metric: str, better: str, worse: str) -> Check:
     """Whether one setting has less of a metric than another."""
-    return larger(label, metric, [(worse, better)], "°")
+    return larger(label, metric, [(worse, better)])
 
 
 def ahead_of_all(label: str, one: str, others: tuple[str, ...]) -> Check:
     """Whether the rotations of one setting are nearer than those of each of several."""
-    return larger(label, "test_rotation_error", [(other, one) for other in others], "°")
+    return larger(label, "test_rotation_error", [(other, one) for other in others])
 
 
 def below(label: str, metric: str, limit: Number, names: tuple[str, ...]) -> Check:
@@ -52,7 +52,7 @@ def below(label: str, metric: str, limit: Number, names: tuple[str, ...]) -> Che
         rows = sorted((found[name] for name in names if name in found), key=lambda row: row.ours)
         if not rows:
             return MISSING
-        findings = [_lies_below(row, limit, f"best: {with_spread(row, '°')}") for row in rows]
+        findings = [_lies_below(row, limit, f"best: {with_spread(row)}") for row in rows]
         return decide_best(findings, len(names) - len(rows))
 
     return check
@@ -78,7 +78,7 @@ def in_minutes(label: str, name: str) -> Check:
         row = by_setting(rows_of(label), "training_minutes").get(name)
         if row is None:
             return MISSING
-        words = f"{with_spread(row, ' min')} against {THESIS_MINUTES['EM-CapsNet']:,} min"
+        words = f"{with_spread(row)} against {THESIS_MINUTES['EM-CapsNet']:,} min"
         return _lies_below(row, 60, words, any_budget=False)
 
     return check
@@ -86,12 +86,12 @@ def in_minutes(label: str, name: str) -> Check:
 
 def split_flatters(label: str, names: tuple[str, ...]) -> Check:
     """Whether errors on new rotations are larger than on the test images of the thesis's split."""
-    return larger_metric(label, "novel_error", "test_rotation_error", names, "°")
+    return larger_metric(label, "novel_error", "test_rotation_error", names)
 
 
-def more_than_first(metric: str, first: str, *others: str, unit: str = "") -> Check:
+def more_than_first(metric: str, first: str, *others: str) -> Check:
     """Whether others have more of a metric than the first, as in the thesis's table.
 
     Networks learn at different rates: a shorter training than the thesis's does not tell.
     """
-    return larger(TABLE, metric, [(other, first) for other in others], unit, any_budget=False)
+    return larger(TABLE, metric, [(other, first) for other in others], any_budget=False)

@@ -164,11 +164,11 @@ MESHES = register(
             _split_flatters(TABLE, (name_of(network, _THESIS) for network in _TABLE_NETWORKS)),
             Claim(
                 "The convolutional and the capsule network are more accurate than the perceptron.",
-                claims.more_than_first("test_accuracy", *_OF_TABLE, unit=" %"),
+                claims.more_than_first("test_accuracy", *_OF_TABLE),
             ),
             Claim(
                 "The capsule network takes longer to train than the convolutional network.",
-                claims.more_than_first("training_minutes", *_OF_TABLE[1:], unit=" min"),
+                claims.more_than_first("training_minutes", *_OF_TABLE[1:]),
             ),
         ),
         deviations=(

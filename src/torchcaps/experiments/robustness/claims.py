@@ -10,7 +10,6 @@ PAIRS, AFFNIST = "robust:multimnist", "tab:results-affnist"
 STRENGTHS = (0.0, 0.3, 0.6, 1.0)
 COUNTS = (1_000, 4_000, 16_000)
 _CLUTTERED = STRENGTHS[1:]
-_PERCENT = " %"
 
 
 def at_clutter(network: str, strength: float) -> str:
@@ -39,40 +38,39 @@ CLUTTER_CLAIMS = (
             CLUTTER,
             "test_accuracy",
             [(at_clutter(CONV, 0.0), at_clutter(network, 0.0)) for network in _OF_CAPSULES],
-            _PERCENT,
         ),
     ),
     our_claim(
         "In clutter DR-CapsNet+REM is ahead of the convolutional network of its size.",
-        larger(CLUTTER, "test_accuracy", _pairs(REM, CONV, _CLUTTERED), _PERCENT),
+        larger(CLUTTER, "test_accuracy", _pairs(REM, CONV, _CLUTTERED)),
     ),
     our_claim(
         "Three rounds of routing classify better than one.",
-        larger(CLUTTER, "test_accuracy", _pairs(DR, ONE_ROUND), _PERCENT),
+        larger(CLUTTER, "test_accuracy", _pairs(DR, ONE_ROUND)),
     ),
     Claim(
         "DR-CapsNet classifies worse when its couplings are made even: routing matters.",
-        larger_metric(CLUTTER, "test_accuracy", "accuracy_with_even", _over_clutter(DR), _PERCENT),
+        larger_metric(CLUTTER, "test_accuracy", "accuracy_with_even", _over_clutter(DR)),
     ),
     our_claim(
         "gamma-CapsNet classifies worse when its couplings are made even: its routing matters.",
-        larger_metric(CLUTTER, "test_accuracy", "accuracy_with_even", _over_clutter(GAMMA), _PERCENT),
+        larger_metric(CLUTTER, "test_accuracy", "accuracy_with_even", _over_clutter(GAMMA)),
     ),
     Claim(
         "With REM less of what the class capsules receive comes from clutter.",
-        larger(CLUTTER, "contribution_on_clutter", _pairs(DR, REM, _CLUTTERED), _PERCENT),
+        larger(CLUTTER, "contribution_on_clutter", _pairs(DR, REM, _CLUTTERED)),
     ),
     our_claim(
         "Edges of carved trees are right more often than those of random trees.",
-        larger_metric(CLUTTER, "tree_precision", "random_tree_precision", _over_clutter(DR, REM), _PERCENT),
+        larger_metric(CLUTTER, "tree_precision", "random_tree_precision", _over_clutter(DR, REM)),
     ),
     our_claim(
         "Edges of carved trees are right more often than those of trees of even couplings.",
-        larger_metric(CLUTTER, "tree_precision", "even_tree_precision", _over_clutter(DR, REM), _PERCENT),
+        larger_metric(CLUTTER, "tree_precision", "even_tree_precision", _over_clutter(DR, REM)),
     ),
     our_claim(
         "Types of primary capsules prefer parts: they are purer than one type for all would be.",
-        larger_metric(CLUTTER, "part_purity", "part_purity_base", _over_clutter(DR, REM), _PERCENT),
+        larger_metric(CLUTTER, "part_purity", "part_purity_base", _over_clutter(DR, REM)),
     ),
     our_claim(
         "REM makes the pose of the class capsule follow a turn of the object more closely.",
@@ -82,22 +80,17 @@ CLUTTER_CLAIMS = (
 IMAGES_CLAIMS = (
     Claim(
         "DR-CapsNet needs fewer images than the convolutional network of its size.",
-        larger(
-            IMAGES,
-            "test_accuracy",
-            [(at_count(DR, count), at_count(CONV, count)) for count in COUNTS],
-            _PERCENT,
-        ),
+        larger(IMAGES, "test_accuracy", [(at_count(DR, count), at_count(CONV, count)) for count in COUNTS]),
     ),
 )
 SCENES_CLAIMS = (
     our_claim(
         "Two routed layers understand scenes of objects of parts better than one.",
-        larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{DR}, scenes")], _PERCENT),
+        larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{DR}, scenes")]),
     ),
     our_claim(
         "gamma-CapsNet is ahead of the convolutional network of its size on scenes.",
-        larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{CONV}, scenes")], _PERCENT),
+        larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{CONV}, scenes")]),
     ),
 )
 _SHIFTS = (4, 6)
@@ -108,7 +101,6 @@ PAIRS_CLAIMS = (
             PAIRS,
             "test_pair_accuracy",
             [(f"{DR}, shift {shift}", f"{ONE_ROUND}, shift {shift}") for shift in _SHIFTS],
-            _PERCENT,
         ),
     ),
     Claim(
@@ -117,16 +109,12 @@ PAIRS_CLAIMS = (
             PAIRS,
             "test_pair_accuracy",
             [(f"{DR}, shift {shift}", f"{CONV}, shift {shift}") for shift in _SHIFTS],
-            _PERCENT,
         ),
     ),
     our_claim(
         "A capsule describes its digit, not its class alone: it is drawn better than by the class mean.",
         larger_metric(
-            PAIRS,
-            "class_mean_error",
-            "reconstruction_error",
-            [f"{DR}, shift {shift}" for shift in _SHIFTS],
+            PAIRS, "class_mean_error", "reconstruction_error", [f"{DR}, shift {shift}" for shift in _SHIFTS]
         ),
     ),
 )
@@ -137,7 +125,6 @@ AFFNIST_CLAIMS = (
             AFFNIST,
             "affnist_style_quantized_accuracy",
             [("DR-CapsNet+REM", "DR-CapsNet+Q")],
-            _PERCENT,
             any_budget=False,  # after few epochs the network without REM does not route yet
         ),
     ),
@@ -147,7 +134,6 @@ AFFNIST_CLAIMS = (
             AFFNIST,
             "affnist_style_accuracy",
             [(f"{DR}, 1.8 million parameters", f"{CONV}, 1.8 million parameters")],
-            _PERCENT,
         ),
     ),
     Claim(
@@ -157,7 +143,6 @@ AFFNIST_CLAIMS = (
             "undertrained_affnist_style_entropy",
             "affnist_style_entropy",
             ["DR-CapsNet+REM"],
-            " bits",
             any_budget=False,
         ),
     ),
@@ -172,7 +157,7 @@ def view_claims(label: str) -> tuple[Claim, ...]:
     return tuple(
         Claim(
             f"REM lowers the entropy of every network on {views} views.",
-            larger(label, f"{views}_entropy", pairs, " bits", any_budget=False),
+            larger(label, f"{views}_entropy", pairs, any_budget=False),
         )
         for views in ("familiar", "novel")
     )

@@ -106,8 +106,7 @@ def capsules_win(rows_of: RowsOf) -> Finding:
         return MISSING
     verdicts = {f"clutter {strength:g}": _decide_win(*both) for strength, both in found.items()}
     words = "; ".join(
-        f"{with_spread(capsules[0], ' %')} against {with_spread(others[0], ' %')}"
-        for capsules, others in found.values()
+        f"{with_spread(capsules[0])} against {with_spread(others[0])}" for capsules, others in found.values()
     )
     return decide_together(verdicts, len(STRENGTHS), words)
 

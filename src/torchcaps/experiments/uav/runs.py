@@ -39,10 +39,7 @@ _FLOWN = register(
             Claim(
                 "Larger descriptors converge sooner (FCN, D=128 and D=8).",
                 claims.fewer_updates(
-                    TABLE,
-                    name_of("fcn", 128, "bayesian"),
-                    name_of("fcn", 8, "bayesian"),
-                    any_budget=False,
+                    TABLE, name_of("fcn", 128, "bayesian"), name_of("fcn", 8, "bayesian"), any_budget=False
                 ),
             ),
             Claim(
@@ -55,17 +52,13 @@ _FLOWN = register(
                         (name_of("fcn", size, "bayesian"), name_of("capsules", size, "bayesian"))
                         for size in (8, 16, 32)
                     ],
-                    " m",
                     any_budget=False,
                 ),
             ),
             Claim(
                 "Both heads find more flights than the baselines.",
                 claims.finds_more(
-                    TABLE,
-                    [name_of(head, 16, "bayesian") for head in HEADS],
-                    BASELINES,
-                    any_budget=False,
+                    TABLE, [name_of(head, 16, "bayesian") for head in HEADS], BASELINES, any_budget=False
                 ),
             ),
             our_claim(

@@ -10,11 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchcaps.apps.pose import Estimator
+from torchcaps.apps.pose import Estimator, forgives_symmetries
 from torchcaps.core import UserError, hamilton
 from torchcaps.data import PosedImages, load_dataset
 from torchcaps.data.rendering import render_smooth
-from torchcaps.losses import SpreadRotationLoss
 from torchcaps.train import Pipeline, load_run
 from torchcaps.train.tasks import symmetric_angle
 
@@ -51,8 +50,7 @@ class PoseShow:
         found = output.rotations[0, winner].float().view(1, 4)
         names, loss = self.info.classes, self.run.recipe.loss.task_loss
         off = float(symmetric_angle(loss, found, truth, len(names)))
-        has_symmetries = isinstance(loss, SpreadRotationLoss) and loss.knows_symmetries
-        same = ", or from one that looks the same" if has_symmetries else ""
+        same = ", or from one that looks the same" if forgives_symmetries(self.run) else ""
         return {
             "picture": picture_uri(image[0]),
             "total": len(self.images),

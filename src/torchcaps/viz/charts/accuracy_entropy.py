@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from torchcaps.core import Number, UserError
 
-from ..style import INK, MUTED, SERIES, SMALL, axes_at, canvas, name_marks, plain_chart
+from ..style import INK, MUTED, SERIES, axes_at, canvas, name_marks, plain_chart, write_beside
 from .measured import Measured
 
 
@@ -61,7 +61,7 @@ def _draw_dot(axes: Axes, dot: EntropyDot, colour: str) -> None:
     if below or above:
         axes.errorbar(*place, [[below], [above]], color=colour, linestyle="", elinewidth=1.2, capsize=3)
     axes.plot(*place, color=colour, marker="o", markersize=7, markerfacecolor=fill, linestyle="")
-    axes.annotate(dot.accuracy.words, place, (7, 4), textcoords="offset points", fontsize=SMALL, color=MUTED)
+    write_beside(axes, place, (7, 4), dot.accuracy.words)
 
 
 def _legend(figure: Figure, colours: Mapping[str, str], *, is_aimed: bool, has_hollow: bool) -> None:

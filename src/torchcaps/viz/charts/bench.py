@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
 from torchcaps.core import Number, UserError
 
@@ -23,6 +23,7 @@ from ..style import (
     axes_at,
     canvas,
     plain_chart,
+    write_beside,
 )
 from ..text import shorten
 
@@ -111,16 +112,7 @@ def _draw_dots(axes: Axes, cases: Mapping[str, list[Row]]) -> None:
     top = 0
     for label, case in cases.items():
         middle = top + len(case) * _LINE / 2
-        axes.annotate(
-            shorten(label, 78),
-            (low, middle),
-            (-10, 0),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            fontsize=SMALL,
-            color=INK,
-        )
+        write_beside(axes, (low, middle), (-10, 0), shorten(label, 78), ha="right", va="center", color=INK)
         for number, row in enumerate(case):
             _draw_dot(axes, row, top + (number + 0.5) * _LINE, low)
         top += len(case) * _LINE + _GAP
@@ -138,15 +130,7 @@ def _draw_dot(axes: Axes, row: Row, middle: Number, low: Number) -> None:
         axes.plot([time], [middle], marker="o", markersize=6.5, color=colour)
     reason = row.get("skipped") or row.get("error") or "not measured"
     words = _milliseconds(time) if time else shorten(f"{row['backend']}: {reason}", 80)
-    axes.annotate(
-        words,
-        (time or low, middle),
-        (7 if time else 4, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=SMALL,
-        color=MUTED,
-    )
+    write_beside(axes, (time or low, middle), (7 if time else 4, 0), words, va="center")
 
 
 def _milliseconds(time: Number) -> str:
@@ -168,11 +152,11 @@ def _draw_curves(figure: Figure, curves: Curves, top: Number) -> None:
         sizes = sorted({size for points in curves[name].values() for size, _ in points})
         axes.xaxis.set_major_locator(FixedLocator(sizes if len(sizes) < 5 else sizes[::2]))
         _plain_numbers(axes)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _plain_numbers(axes: Axes) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.tick_params(which="both", length=0, labelsize=SMALL, labelcolor=MUTED)

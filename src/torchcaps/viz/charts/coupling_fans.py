@@ -22,6 +22,7 @@ from ..style import (
     canvas,
     drawing_board,
     plain_chart,
+    write_beside,
 )
 from .lines import set_log_ticks
 
@@ -58,9 +59,7 @@ def _draw_growth(axes: Axes, couplings: Mapping[int, Sequence[float]], names: Se
         axes.plot(places, [couplings[place][number] for place in places], color=colour, linewidth=2)
         if is_chosen:
             end = (places[-1], final[number])
-            axes.annotate(
-                name, end, (5, 0), textcoords="offset points", va="center", fontsize=SMALL, color=INK
-            )
+            write_beside(axes, end, (5, 0), name, va="center", color=INK)
     axes.set_ylim(0, 1.02)
     set_log_ticks(axes, places)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from torchcaps.core import UserError
 
@@ -36,7 +35,7 @@ def draw_distributions(networks: Mapping[str, LevelShares]) -> Figure:
             axes.plot(levels, of_class, color=colour, alpha=0.3, linewidth=0.9)
         axes.plot(levels, shares.mean(0), color=colour, linewidth=2.2, marker="o", markersize=4)
         axes.set_yscale("symlog", linthresh=_LEAST)
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.set_ylim(0, 1.2)
     lines = figure.axes[0].lines
     name_marks(figure, {"one class": lines[0], "mean over classes": lines[-1]})

@@ -19,6 +19,7 @@ from ..style import (
     name_marks,
     plain_chart,
     write_at,
+    write_beside,
 )
 from ..text import literal, width_of
 from .measured import Measured
@@ -65,15 +66,7 @@ def draw_dots(charts: Mapping[str, Groups], *, unit: str = "", note: str = "") -
             axes.plot([place], [found.value], marker="o", markersize=7, color=colour)
             _draw_interval(axes, place, found)
             above = (place, float(found.value + found.interval[1]))
-            axes.annotate(
-                found.words,
-                above,
-                (0, 6),
-                textcoords="offset points",
-                ha="center",
-                fontsize=SMALL,
-                color=MUTED,
-            )
+            write_beside(axes, above, (0, 6), found.words, ha="center")
     limits = [axes.get_ylim() for axes in figure.axes]
     low, high = min(low for low, _ in limits), max(high for _, high in limits)
     for axes in figure.axes:

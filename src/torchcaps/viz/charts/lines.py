@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from torchcaps.core import Number, UserError
 
-from ..style import SERIES, SMALL, axes_at, canvas, legend_columns, name_marks, plain_chart
+from ..style import SERIES, axes_at, canvas, legend_columns, name_marks, plain_chart, write_beside
 from .measured import Measured
 
 _WIDTH, _TOP, _HEIGHT, _BELOW = 450, 52, 226, 84
@@ -80,15 +80,8 @@ def _draw_curve(axes: Axes, name: str, curve: Curve, number: int, *, opacity: fl
         axes.fill_between(x, low, high, color=colour, alpha=opacity, linewidth=0)
     right, up, align = _BESIDE[number % len(_BESIDE)]
     for place, found in curve:
-        axes.annotate(
-            found.words,
-            (float(place), float(found.value)),
-            (right, up),
-            textcoords="offset points",
-            ha=align,
-            fontsize=SMALL,
-            color=colour,
-        )
+        point = (float(place), float(found.value))
+        write_beside(axes, point, (right, up), found.words, ha=align, color=colour)
 
 
 def _scale(axes: Axes, chart: LineChart) -> None:
@@ -107,4 +100,4 @@ def set_log_ticks(axes: Axes, ticks: Sequence[Number]) -> None:
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(list(ticks)))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_major_formatter("{x:g}")

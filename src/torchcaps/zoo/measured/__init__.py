@@ -1,10 +1,10 @@
 """What was measured of a pretrained network, after its training, and how its card says it."""
 
 from .evidence import Evidence, SeedMean, read_evidence
-from .photographs import PHOTOGRAPHS, MeasuredPhotographs, say_photographs
+from .photographs import PHOTOGRAPHS, MeasuredPhotographs
 from .rounding import Rounding, halved, measure_rounding
 from .truth import TRUTH, describe_truth
-from .turns import ANGLES, TURNS, may_hint, say_turns
+from .turns import ANGLES, TURNS, MeasuredTurns, may_hint
 from .views import VIEWS, MeasuredViews
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "VIEWS",
     "Evidence",
     "MeasuredPhotographs",
+    "MeasuredTurns",
     "MeasuredViews",
     "Rounding",
     "SeedMean",
@@ -23,6 +24,4 @@ __all__ = [
     "may_hint",
     "measure_rounding",
     "read_evidence",
-    "say_photographs",
-    "say_turns",
 ]

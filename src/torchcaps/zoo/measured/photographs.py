@@ -71,8 +71,3 @@ class MeasuredPhotographs:
             + ", ".join(f"{share:.0%} are refused ({', '.join(names)})" for share, names in empty.items())
             + "."
         )
-
-
-def say_photographs(found: Plain) -> list[str]:
-    """A line on photographs; none where nothing was measured."""
-    return [str(MeasuredPhotographs.from_plain(found))] if found else []

@@ -8,10 +8,8 @@ TRUTH = "partwhole.json"  # in a run folder: what `torchcaps eval RUN --suite pa
 _PLACE = ("group", "condition")  # where in the suite a row belongs
 
 
-def describe_truth(found: Plain) -> list[str]:
-    """A line on trees and maps against the truth; none where nothing was measured."""
-    if not found:
-        return []
+def describe_truth(found: Plain) -> str:
+    """What is said of trees and maps against the truth."""
     try:
         (rows,) = found["runs"].values()
         (measured,) = (row for row in rows if row["group"] == "ground truth")
@@ -19,7 +17,7 @@ def describe_truth(found: Plain) -> list[str]:
         limit = found["limit"]
         images = "all test images" if limit is None else f"up to {limit:,} test images"
         measured_by = "Measured by `torchcaps eval NAME --suite partwhole` on this one run."
-        return [f"True trees: {say_truth(numbers, images)} {measured_by}"]
+        return f"True trees: {say_truth(numbers, images)} {measured_by}"
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(
             f"{TRUTH} is not what torchcaps eval RUN --suite partwhole --json prints; write it again"

@@ -64,11 +64,6 @@ class MeasuredTurns:
         )
 
 
-def say_turns(found: Plain) -> list[str]:
-    """A line on turned images; none where nothing was measured."""
-    return [str(MeasuredTurns.from_plain(found))] if found else []
-
-
 def may_hint(folder: Path) -> bool:
     """Whether it was measured of the run in a folder that its hints are right often enough."""
     path = folder / TURNS

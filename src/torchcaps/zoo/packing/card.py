@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,16 +18,21 @@ from ..measured import (
     TURNS,
     VIEWS,
     Evidence,
+    MeasuredPhotographs,
+    MeasuredTurns,
     MeasuredViews,
     describe_truth,
-    say_photographs,
-    say_turns,
 )
 
 CARD = "card.md"
 _MOST_CLASSES = 20  # named on a card
 _PRUNED = {"type": "capsule types", "capsule": "capsules"}
 _BITS = {"32": "float32", "bf16": "bfloat16 with float32 sums"}
+SUITES: Mapping[str, Callable[[Plain], str]] = {  # what a card says of files that suites printed
+    TRUTH: describe_truth,
+    TURNS: lambda found: str(MeasuredTurns.from_plain(found)),
+    PHOTOGRAPHS: lambda found: str(MeasuredPhotographs.from_plain(found)),
+}
 
 
 @dataclass(frozen=True)
@@ -79,10 +84,8 @@ def describe_entry(entry: Entry, folder: Path) -> str:
     result, data, ground = (_read(folder / name) for name in ("result.json", "data.json", "matching.json"))
     measured = [
         f"Test images: {_measured(entry)}, {_how_measured(entry, _read(folder / VIEWS))}",
-        *_over_seeds(entry.evidence),
-        *describe_truth(_read(folder / TRUTH)),
-        *say_turns(_read(folder / TURNS)),
-        *say_photographs(_read(folder / PHOTOGRAPHS)),
+        _over_seeds(entry.evidence),
+        *(say(read_json(folder / file)) for file, say in SUITES.items() if (folder / file).is_file()),
     ]
     return _card(entry, result, data.get("classes", ()), ground, measured)
 
@@ -157,13 +160,13 @@ def _training(result: Plain) -> str:
     return "".join(f"{part}, " for part in parts if part)
 
 
-def _over_seeds(evidence: Evidence | None) -> list[str]:
+def _over_seeds(evidence: Evidence | None) -> str:
     if evidence is None:
-        return ["Over seeds: not measured; the numbers above are of one run."]
+        return "Over seeds: not measured; the numbers above are of one run."
     found, seeds = ", ".join(map(str, evidence.metrics)), counted(evidence.metrics[0].seeds, "seed")
-    return [
+    return (
         f"Over seeds: {found} ({seeds}; {evidence.protocol}), of “{evidence.setting}” in `{evidence.file}`."
-    ]
+    )
 
 
 def _rounded(entry: Entry) -> str:

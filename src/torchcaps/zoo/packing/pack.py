@@ -13,23 +13,13 @@ from torchcaps.train import Run, evaluate_run, load_run, provenance, recipe_as_j
 from torchcaps.train.run import read_result, write_recipe
 
 from ..entry import ENTRY, PACKAGED, WEIGHTS, Entry, preparation_of
-from ..measured import (
-    PHOTOGRAPHS,
-    TRUTH,
-    TURNS,
-    describe_truth,
-    halved,
-    measure_rounding,
-    read_evidence,
-    say_photographs,
-    say_turns,
-)
-from .card import CARD, describe_entry
+from ..measured import halved, measure_rounding, read_evidence
+from .card import CARD, SUITES, describe_entry
 from .without_paths import recipe_without_paths, without_paths
 
 RESULT = "result.json"
 # what was measured after training: by applications, which need it again, and by suites
-_BESIDE = ("matching.json", "calibration.json", TRUTH, TURNS, PHOTOGRAPHS)
+_BESIDE = ("matching.json", "calibration.json", *SUITES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +128,8 @@ def _content(run: Run, trained_on: str, packing: Packing) -> _Content:
     result = read_result(run.folder, "metrics") if is_tested else _tested(run, packing)
     recipe = recipe_as_json(recipe_without_paths(run.recipe, trained_on))
     beside = {file: read_json(run.folder / file) for file in _BESIDE if (run.folder / file).is_file()}
-    describe_truth(beside.get(TRUTH, {}))  # a damaged one is an error before anything is written
-    say_turns(beside.get(TURNS, {}))
-    say_photographs(beside.get(PHOTOGRAPHS, {}))
+    for file in SUITES.keys() & beside.keys():
+        SUITES[file](beside[file])  # a damaged one is an error before anything is written
     return _Content(
         {**without_paths(result, trained_on), "recipe": recipe},
         {file: without_paths(values, trained_on) for file, values in beside.items()},

@@ -65,6 +65,13 @@ def test_a_saved_baseline_is_found_again(tmp_path):
     assert (loaded.side, loaded.size, loaded.name) == (24, 10, "building ratio 5 colour")
 
 
+@pytest.mark.parametrize("content", ['{"side": 24}', '{"side": 24, "rings": "many"}'])
+def test_damaged_settings_are_an_error_that_names_the_file(content, tmp_path):
+    (tmp_path / "building_ratio.json").write_text(content)
+    with pytest.raises(UserError, match=r"building_ratio\.json.*rings"):
+        load_describer(tmp_path)
+
+
 def test_a_segmenter_comes_as_an_onnx_file(tmp_path):
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")

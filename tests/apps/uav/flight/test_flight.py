@@ -206,6 +206,14 @@ def test_a_log_keeps_times_of_the_day_and_motions_that_are_unknown(tmp_path):
     assert found[1].odometry is None
 
 
+def test_a_log_keeps_names_of_images_that_have_a_comma(tmp_path):
+    image = tmp_path / "images" / "north, first.png"
+    write_flight(tmp_path / "flight.csv", [FlightStep(0.0, Odometry(0.0, 0.0, 0.0), image=image)])
+    (found,) = read_flight(tmp_path / "flight.csv", tmp_path / "images", CRS)
+    assert found.image == image.resolve()
+    assert found.problems == ()
+
+
 @pytest.mark.parametrize("wrong", [{"updates": 0}, {"updates": -3}, {"step": -50.0}, {"step": math.nan}])
 def test_a_plan_without_updates_or_steps_is_refused(wrong):
     with pytest.raises(UserError, match="a flight has"):

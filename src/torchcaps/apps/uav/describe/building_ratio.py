@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import MissingDataError, UserError, need
+from torchcaps.core import MissingDataError, UserError, build_dataclass, need
 from torchcaps.storage import checksum_of, read_mapping, write_bytes, write_json
 
 Segmenter: TypeAlias = Callable[[Tensor], Tensor]  # crops in [0, 1] to the share of each pixel that is built
@@ -64,6 +65,14 @@ class BuildingRatio:
         write_json(folder / _SETTINGS, {"side": self.side, "rings": self.rings})
 
 
+@dataclass(frozen=True)
+class _Settings:
+    """What a folder keeps of a `BuildingRatio`."""
+
+    side: int
+    rings: int
+
+
 def is_building_ratio(folder: Path) -> bool:
     """Whether `BuildingRatio.save` wrote to a folder."""
     return (folder / _SETTINGS).is_file()
@@ -71,10 +80,9 @@ def is_building_ratio(folder: Path) -> bool:
 
 def load_building_ratio(folder: Path, device: torch.device | str = "cpu") -> BuildingRatio:
     """What `BuildingRatio.save` wrote."""
-    values, network = read_mapping(folder / _SETTINGS), folder / _NETWORK
-    return building_ratio(
-        int(values["side"]), int(values["rings"]), network if network.is_file() else None, device
-    )
+    path, network = folder / _SETTINGS, folder / _NETWORK
+    kept = build_dataclass(_Settings, read_mapping(path), str(path))
+    return building_ratio(kept.side, kept.rings, network if network.is_file() else None, device)
 
 
 def building_ratio(

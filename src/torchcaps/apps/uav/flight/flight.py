@@ -13,6 +13,7 @@ import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -260,21 +261,16 @@ def time_text(seconds: float) -> str:
 
 def write_flight(path: Path, steps: Iterable[FlightStep]) -> None:
     """Write a log in our layout."""
-    lines = [",".join(COLUMNS)]
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")  # quotes the name of an image that has a comma
+    writer.writerow(COLUMNS)
     for step in steps:
         heading = "" if step.heading is None else f"{math.degrees(step.heading):.3f}"
         image = "" if step.image is None else step.image.name
         truth = ("", "") if step.truth is None else (f"{step.truth[0]:.3f}", f"{step.truth[1]:.3f}")
-        cells = [
-            time_text(step.time),
-            *_motion_cells(step.odometry),
-            heading,
-            image,
-            *truth,
-            f"{step.ahead:.3f}",
-        ]
-        lines.append(",".join(cells))
-    write_text(path, "\n".join(lines) + "\n")
+        motion = _motion_cells(step.odometry)
+        writer.writerow((time_text(step.time), *motion, heading, image, *truth, f"{step.ahead:.3f}"))
+    write_text(path, text.getvalue())
 
 
 def _motion_cells(motion: Odometry | None) -> list[str]:

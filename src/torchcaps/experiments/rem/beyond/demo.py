@@ -43,11 +43,11 @@ register(
         claims=(
             our_claim(
                 "Routing decides: with even couplings the network of the demonstration is less accurate.",
-                larger_metric(LABEL, "test_accuracy", "accuracy_with_even", [_WHOLE], " %"),
+                larger_metric(LABEL, "test_accuracy", "accuracy_with_even", [_WHOLE]),
             ),
             our_claim(
                 "With REM it needs fewer parse trees: their entropy is lower.",
-                larger(LABEL, "entropy", [(_WHOLE, _PRUNED)], " bits"),
+                larger(LABEL, "entropy", [(_WHOLE, _PRUNED)]),
             ),
         ),
         deviations=(
