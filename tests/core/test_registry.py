@@ -10,7 +10,27 @@ def test_a_taken_name_is_refused():
     registry = Registry("thing")
     registry.register("one")(1)
     with pytest.raises(ValueError, match="'one' is already registered"):
-        registry.register("one")
+        registry.register("one")(1)
+
+
+def test_a_definition_that_comes_again_counts_from_then_on():
+    registry = Registry("thing")
+
+    def define(size):
+        @registry.register("one")
+        class Thing:
+            length = size
+
+        return Thing
+
+    assert define(1) is not define(2)
+    assert registry["one"].length == 2
+
+    def other():
+        pass
+
+    with pytest.raises(ValueError, match="already registered"):
+        registry.register("one")(other)
 
 
 def test_an_unknown_name_is_answered_with_near_ones():

@@ -25,11 +25,14 @@ class Registry(Generic[Entry]):
         self._entries: dict[str, Entry] = {}
 
     def register(self, name: str) -> Callable[[Registered], Registered]:
-        """Decorator that registers what it decorates under `name`; a taken name is an error."""
-        if name in self._entries:
-            raise ValueError(f"{self.kind} {name!r} is already registered")
+        """Decorator that registers what it decorates under `name`; a taken name is an error.
+
+        The same definition may come again, as when a notebook's cell is run twice: the later one counts.
+        """
 
         def add(entry: Registered) -> Registered:
+            if name in self._entries and not _is_same_definition(self._entries[name], entry):
+                raise ValueError(f"{self.kind} {name!r} is already registered")
             if self.base and not (isinstance(entry, type) and issubclass(entry, self.base)):
                 raise UserError(
                     f"{self.kind} {name!r} must be a class derived from {self.base.__name__}, got {entry!r}"
@@ -53,3 +56,11 @@ class Registry(Generic[Entry]):
     def names(self, pattern: str = "*") -> list[str]:
         """All names that match a shell pattern, in alphabetical order."""
         return sorted(name for name in self._entries if fnmatch(name, pattern))
+
+
+def _is_same_definition(first: object, second: object) -> bool:
+    """Whether two classes or functions have one name in one module."""
+    names = [
+        (getattr(each, "__module__", None), getattr(each, "__qualname__", None)) for each in (first, second)
+    ]
+    return names[0] == names[1] and names[0][1] is not None
