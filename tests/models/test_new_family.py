@@ -25,6 +25,7 @@ from torchcaps.models import (
     Shrinkable,
     ShrinksAndGrows,
     create_model,
+    register_variants,
 )
 from torchcaps.parse import capsule_maps, fully_connected, parse_tree, quantized
 from torchcaps.prune import remove_channels, shrink, strongest_channels
@@ -177,3 +178,13 @@ def test_what_a_family_declares_is_seen_without_running_its_lookup(name, protoco
     model = create_model(name)
     members = {each for each in dir(protocol) if not each.startswith("_")} | set(protocol.__annotations__)
     assert not [member for member in members if getattr_static(model, member, None) is None]
+
+
+def test_a_family_that_is_defined_again_replaces_itself_and_no_other(monkeypatch):
+    monkeypatch.setattr(MODELS, "_entries", dict(MODELS._entries))
+    told = {"family": "toy", "paper": "sabour2017dynamic"}
+    for eyes in (5, 7):
+        register_variants(Toy, **told, variants={"toy": ToyConfig(eyes=eyes)})
+    assert create_model("toy").config.eyes == 7
+    with pytest.raises(ValueError, match="model 'toy' is already registered"):
+        register_variants(torch.nn.Identity, **told, variants={"toy": ToyConfig()})

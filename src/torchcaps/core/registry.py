@@ -18,10 +18,13 @@ class Registry(Generic[Entry]):
     Args:
         kind: What the entries are, in messages.
         base: Of entries that are classes, what each must derive from.
+        definition: The class or function that an entry stands for; the entry itself by default.
     """
 
-    def __init__(self, kind: str, base: type | None = None) -> None:
-        self.kind, self.base = kind, base
+    def __init__(
+        self, kind: str, base: type | None = None, definition: Callable[[Entry], object] = lambda entry: entry
+    ) -> None:
+        self.kind, self.base, self.definition = kind, base, definition
         self._entries: dict[str, Entry] = {}
 
     def register(self, name: str) -> Callable[[Registered], Registered]:
@@ -31,7 +34,7 @@ class Registry(Generic[Entry]):
         """
 
         def add(entry: Registered) -> Registered:
-            if name in self._entries and not _is_same_definition(self._entries[name], entry):
+            if name in self._entries and not self._is_defined_again(name, entry):
                 raise ValueError(f"{self.kind} {name!r} is already registered")
             if self.base and not (isinstance(entry, type) and issubclass(entry, self.base)):
                 raise UserError(
@@ -41,6 +44,10 @@ class Registry(Generic[Entry]):
             return entry
 
         return add
+
+    def _is_defined_again(self, name: str, entry: object) -> bool:
+        first, second = self.definition(self._entries[name]), self.definition(entry)  # type: ignore[arg-type]
+        return _place_of(first) == _place_of(second) is not None
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self._entries:
@@ -58,9 +65,7 @@ class Registry(Generic[Entry]):
         return sorted(name for name in self._entries if fnmatch(name, pattern))
 
 
-def _is_same_definition(first: object, second: object) -> bool:
-    """Whether two classes or functions have one name in one module."""
-    names = [
-        (getattr(each, "__module__", None), getattr(each, "__qualname__", None)) for each in (first, second)
-    ]
-    return names[0] == names[1] and names[0][1] is not None
+def _place_of(definition: object) -> tuple[str, str] | None:
+    """The module and the name that a class or a function has there; nothing of another object."""
+    name = getattr(definition, "__qualname__", None)
+    return None if name is None else (definition.__module__, name)

@@ -22,7 +22,7 @@ class Variant:
     task: str  # the name of one in train/tasks, which models do not import
 
 
-MODELS: Registry[Variant] = Registry("model")
+MODELS: Registry[Variant] = Registry("model", definition=lambda variant: variant.build)
 
 _CHECKED_BY_NETWORKS = {"in_channels", "image_size", "num_classes"}  # their errors name the layer that fails
 _FOR_TESTS = "_tiny_test"
