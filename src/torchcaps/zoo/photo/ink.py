@@ -10,6 +10,7 @@ from PIL import Image, ImageFilter
 
 from torchcaps.core import UserError
 
+from .lines import without_lines
 from .sheet import threshold
 from .size import Levels, fitting, resized, smaller
 
@@ -36,24 +37,28 @@ class Ink(NamedTuple):
         levels: The share of the largest possible difference from the paper.
         is_darker: Whether ink is darker than the paper.
         longest: The working size in which it is seen best.
+        is_ruled: Whether lines of the paper were erased.
     """
 
     levels: Levels
     is_darker: bool
     longest: int
+    is_ruled: bool
 
     def full(self, small: Levels) -> float:
         """What counts as full ink, of levels in the working size."""
         return float(np.percentile(small, 100 - _rarest(self.longest)))
 
 
-def find_ink(grey: Image.Image, nearer: int) -> Ink:
-    """The ink in a picture; the paper of a pixel is looked for `nearer` times as near as usual."""
-    levels = np.asarray(grey, dtype=np.float64)
+def find_ink(grey: Image.Image, known: NDArray[np.bool_], nearer: int) -> Ink:
+    """The ink on the known pixels, without ruled lines; its paper is looked for `nearer` times as near."""
     paper = _paper(grey, nearer)
-    is_darker, longest = _darker_at(levels - paper)
-    ink = _contrast(paper - levels, paper) if is_darker else _contrast(levels - paper, 255 - paper)
-    return Ink(ink, is_darker, longest)
+    above = np.asarray(grey, dtype=np.float64) - paper
+    sign = -1 if _strongest(smaller(above, WORKING), WORKING)[0] else 1
+    rest, is_ruled = without_lines(sign * above, known)
+    is_darker, longest = _darker_at(sign * rest)
+    ink = _contrast(-sign * rest, paper) if is_darker else _contrast(sign * rest, 255 - paper)
+    return Ink(ink, is_darker, longest, is_ruled)
 
 
 def frame_of(levels: NDArray[Any]) -> NDArray[Any]:
