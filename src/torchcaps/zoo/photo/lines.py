@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .marks import widened
+from .marks import widened, widened_by
 from .size import Levels, resized, smaller, strongest_within
 
 _SEARCHED = 256  # longest side in which lines are looked for
-_FAINT = 0.15  # share of the strongest ink below which there is none
+_FAINT = 0.07  # share of the strongest ink below which there is none
 _GRAIN = 4.5  # times the median deviation of the paper: most of its grain is weaker
 _WIDEST = 4  # pixels there that a line is wide at most
 _STEEPEST = 0.7  # pixels that it rises to a pixel along: 35 degrees
 _SLOPES = 181  # that are tried: they part by a pixel and a half at the end of a line
 _STEP = 4  # of the columns in which lines are looked for
-_SHORTEST = 24  # pixels that it runs over the sheet
+_SHORTEST = 12  # pixels that it runs over the sheet
 _COVERED = 0.9  # share of these that are ink
 _SPARE = 1.5  # times the usual width, where the ink on a line is no stroke
 _Pixels = NDArray[np.bool_]
+_Places = NDArray[np.int64]
 
 
 def without_lines(ink: Levels, known: _Pixels) -> tuple[Levels, bool]:
@@ -30,33 +31,31 @@ def without_lines(ink: Levels, known: _Pixels) -> tuple[Levels, bool]:
         ink: How far each pixel is from the paper.
         known: The pixels that the sheet covers.
     """
-    across = _without_rows(ink, known)
-    down = _without_rows(across.T, known.T).T
-    return down, down is not ink
+    across = _of_rows(ink, known)
+    rest = np.where(across, 0.0, ink)
+    down = _of_rows(rest.T, known.T).T
+    return np.where(down, 0.0, rest), bool(across.any() or down.any())
 
 
-def _without_rows(ink: Levels, known: _Pixels) -> Levels:
+def _of_rows(ink: Levels, known: _Pixels) -> _Pixels:
+    """The ink of lines that are more level than upright."""
     small, seen = smaller(ink, _SEARCHED), smaller(known.astype(np.float64), _SEARCHED) >= 0.5
     paper, full = np.percentile(small, (50, 99.9))
     grain = float(np.median(np.abs(small - paper)))
     least = paper + max(_FAINT * (full - paper), _GRAIN * grain)
     is_thin = _thin(small >= least)
     lines = _lines(widened(is_thin) & seen, seen)
-    if not lines.any():
-        return ink
-    strongest = strongest_within(ink, _SEARCHED)
-    level = float(np.median(strongest[lines & is_thin]))
+    if not (lines & is_thin).any():
+        return np.zeros_like(known)
+    level = np.median(strongest_within(ink, _SEARCHED)[lines & is_thin])
     near = resized(widened(lines).astype(np.float64), (ink.shape[1], ink.shape[0])) > 0
-    return np.where(_runs_on(near, ink >= level / 2), 0.0, ink)
+    return _runs_on(near, ink >= level / 2)
 
 
 def _thin(is_ink: _Pixels) -> _Pixels:
     """The ink in columns of at most a few pixels."""
-    rows = len(is_ink)
-    framed = np.pad(is_ink, ((_WIDEST, _WIDEST), (0, 0)))
-    long = np.all([framed[shift : shift + rows + _WIDEST] for shift in range(_WIDEST + 1)], axis=0)
-    within = np.any([long[shift : shift + rows] for shift in range(_WIDEST + 1)], axis=0)
-    return is_ink & ~within
+    starts, ends = _runs(is_ink)
+    return _drawn(starts, ends, ends - starts <= _WIDEST, is_ink.shape)
 
 
 def _lines(is_ink: _Pixels, seen: _Pixels) -> _Pixels:
@@ -74,7 +73,7 @@ def _lines(is_ink: _Pixels, seen: _Pixels) -> _Pixels:
     return on_way & seen
 
 
-def _sums(pixels: _Pixels, rise: Levels) -> NDArray[np.int64]:
+def _sums(pixels: _Pixels, rise: Levels) -> _Places:
     """How many of the pixels lie on a way, by its slope and the row in which it starts."""
     rows, columns = np.nonzero(pixels[:, ::_STEP])
     reach = _reach(pixels)
@@ -90,18 +89,27 @@ def _reach(pixels: _Pixels) -> int:
 
 def _runs_on(near: _Pixels, is_ink: _Pixels) -> _Pixels:
     """The ink near lines, column by column, where it is not wider than a line; and its blurred edges."""
-    framed = np.pad(is_ink, ((1, 1), (0, 0))).T.ravel()
-    starts, ends = (np.flatnonzero(framed[1:] != framed[:-1]) + 1).reshape(-1, 2).T
-    met = np.cumsum(np.pad(near, ((1, 1), (0, 0))).T.ravel())
-    is_near, widths = met[ends - 1] > met[starts - 1], ends - starts
-    usual = float(np.median(widths[is_near]))
-    gone = is_near & (widths <= _SPARE * usual + 1)
-    edge = 1 + int(usual) // 2
-    change = np.zeros(len(framed) + 1, dtype=np.int64)
-    np.add.at(change, np.maximum(starts[gone] - edge, 0), 1)
-    np.add.at(change, np.minimum(ends[gone] + edge, len(framed)), -1)
-    stays = np.zeros(len(framed) + 1, dtype=np.int64)
-    np.add.at(stays, starts[~gone], 1)
-    np.add.at(stays, ends[~gone], -1)
-    erased = (np.cumsum(change) > 0) & (np.cumsum(stays) == 0)
-    return erased[:-1].reshape(is_ink.shape[1], -1).T[1:-1]
+    starts, ends = _runs(is_ink)
+    met = np.cumsum(_in_columns(near))
+    widths, is_near = ends - starts, met[ends - 1] > met[starts - 1]
+    usual = np.median(widths[is_near])
+    line = _drawn(starts, ends, is_near & (widths <= _SPARE * usual + 1), is_ink.shape)
+    return widened_by(line, 1 + int(usual) // 2) & ~(is_ink & ~line)
+
+
+def _runs(pixels: _Pixels) -> _Places:
+    """Where runs of pixels start and where they have ended, in columns one after the other."""
+    columns = _in_columns(pixels)
+    return (np.flatnonzero(columns[1:] != columns[:-1]) + 1).reshape(-1, 2).T
+
+
+def _drawn(starts: _Places, ends: _Places, which: _Pixels, shape: tuple[int, ...]) -> _Pixels:
+    """The pixels of some of the runs."""
+    change = np.zeros((shape[1], shape[0] + 2), dtype=np.int8)
+    change.ravel()[starts[which]], change.ravel()[ends[which]] = 1, -1
+    return np.cumsum(change, 1, dtype=np.int8)[:, 1:-1].T > 0
+
+
+def _in_columns(pixels: _Pixels) -> _Pixels:
+    """The columns one after the other, with a free place before and after each."""
+    return np.pad(pixels, ((1, 1), (0, 0))).T.ravel()
