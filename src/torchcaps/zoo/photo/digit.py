@@ -22,7 +22,6 @@ _BLACK = 20  # levels of 255: all pixels around a digit of MNIST are darker
 _LARGEST = 1024  # longest side from which the digit is cut
 _INK = 0.4  # share of the strongest ink from which on a pixel belongs to a stroke
 _FAINT = 0.15  # and below which there is none: the lines of a notebook, a shadow's edge
-_MOST_SIDES = 2  # of the picture that a shadow meets which is not gone; a digit that is cut close meets more
 _NEARER = (2, 4)  # times as near as usual, the paper of marks that run off the page
 _THIN = 64  # times half the width of strokes, the longest side of a picture with a shadow that is larger
 _WIDEST = 1.25  # width by height of most digits that are single and upright; 2 % of MNIST are wider
@@ -114,7 +113,7 @@ class _Seen(NamedTuple):
 def _find(grey: Image.Image, known: _Pixels) -> _Seen:
     """The digit in a picture; a mark that runs off it may be a shadow, which is gone on nearer paper."""
     seen = _look(grey, known)
-    if not 1 <= _sides_met(seen.found.pixels) <= _MOST_SIDES:
+    if not _sides_met(seen.found.pixels):
         return seen
     for nearer in _NEARER:
         try:
