@@ -40,7 +40,7 @@ def test_the_card_says_how_many_are_read_and_that_they_are_drawn(tmp_path):
     card = (tmp_path / "out" / entry.name / "card.md").read_text()
     assert "Photographs that were drawn, not taken, of 1,000 test digits" in card
     assert "99.0% are read right on a plain sheet, 75.0% under the hardest single change (light: dim)" in card
-    assert "50.0% under several at once; of sheets without a digit, 100% are refused (plain), 25%" in card
+    assert "50.0% under several at once; of sheets without a digit, 100.0% are refused (plain), 25.0%" in card
 
 
 @pytest.mark.parametrize(

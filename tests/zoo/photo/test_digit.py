@@ -7,7 +7,7 @@ from zoo.handwriting import photograph, sheet_with_a_cut_digit
 
 from torchcaps.core import UserError
 from torchcaps.zoo import prepare_digit
-from torchcaps.zoo.photo.digit import _alone, _Box, _doubts, _is_at_edge, _without_lines
+from torchcaps.zoo.photo.digit import _alone, _Box, _doubts, _is_at_edge
 from torchcaps.zoo.photo.grey import as_grey
 from torchcaps.zoo.photo.ink import _contrast, _fills
 from torchcaps.zoo.photo.size import fitting
@@ -193,16 +193,6 @@ def test_a_digit_on_a_sheet_that_runs_off_the_picture_with_it_is_doubted(digit, 
     words = prepare_digit(photograph(partial(sheet_with_a_cut_digit, visible=visible), digit)).words
     assert words.startswith("cut out the sheet, ")
     assert "the digit touches the edge (a part of it may be missing)" in words
-
-
-def test_a_stroke_goes_on_through_a_ruled_line_and_ends_where_it_ends_on_one():
-    page = np.zeros((9, 40), bool)
-    page[4] = True  # the line
-    page[1:8, 10], page[1:4, 20] = True, True
-    expected = page.copy()
-    expected[4] = False
-    expected[4, 10] = True
-    assert np.array_equal(_without_lines(page), expected)
 
 
 def test_pixels_that_are_no_finite_numbers_do_not_hide_a_digit():

@@ -40,12 +40,30 @@ def test_a_page_with_nothing_but_a_soft_shadow_is_refused():
         prepared(on_paper(np.zeros(SIZE[::-1])) * corner_in_light(12))
 
 
+def in_a_sharp_shadow(levels):
+    return levels * np.where(COLUMNS / 1000 + 0.4 * ROWS / 750 < 0.5, 0.5, 1)
+
+
+@pytest.mark.parametrize("digit", "2678")
+def test_the_sharp_edge_of_a_shadow_is_no_digit(digit):
+    page = on_paper(ball_pen(digit))
+    even, shaded = prepared(page), prepared(in_a_sharp_shadow(page))
+    assert np.abs(np.asarray(even.picture, float) - np.asarray(shaded.picture, float)).mean() < 12
+    assert "lines" not in shaded.words
+
+
+def test_a_page_with_nothing_but_a_sharp_shadow_is_refused():
+    with pytest.raises(NoDigitError, match="no digit to be seen"):
+        prepared(in_a_sharp_shadow(on_paper(np.zeros(SIZE[::-1]))))
+
+
 @pytest.mark.parametrize("pen", [8, 30, 60])
 @pytest.mark.parametrize("digit", "0689")
 def test_a_digit_that_runs_off_the_picture_is_not_broken_up_on_nearer_paper(digit, pen):
     cut = on_paper(written(digit, (360, 420), (90, 30, 300, 360), pen=pen)).astype(np.uint8)
     picture = Image.fromarray(cut)
-    assert np.array_equal(_find(picture).found.pixels, _look(picture).found.pixels)
+    known = np.ones(cut.shape, bool)
+    assert np.array_equal(_find(picture, known).found.pixels, _look(picture, known).found.pixels)
 
 
 def test_a_wide_and_pale_ring_over_thin_strokes_is_no_part_of_the_digit():

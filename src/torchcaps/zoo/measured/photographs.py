@@ -68,6 +68,6 @@ class MeasuredPhotographs:
             f"(`torchcaps eval NAME --suite photographs`): {plain['read_right']:.1%} are read right on a "
             f"plain sheet, {lowest:.1%} under the hardest single change ({worst_group}: {worst}), "
             f"{mixed['read_right']:.1%} under several at once; of sheets without a digit, "
-            + ", ".join(f"{share:.0%} are refused ({', '.join(names)})" for share, names in empty.items())
+            + ", ".join(f"{share:.1%} are refused ({', '.join(names)})" for share, names in empty.items())
             + "."
         )

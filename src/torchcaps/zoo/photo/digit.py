@@ -22,10 +22,8 @@ _BLACK = 20  # levels of 255: all pixels around a digit of MNIST are darker
 _LARGEST = 1024  # longest side from which the digit is cut
 _INK = 0.4  # share of the strongest ink from which on a pixel belongs to a stroke
 _FAINT = 0.15  # and below which there is none: the lines of a notebook, a shadow's edge
-_MOST_SIDES = 2  # of the picture that a shadow meets which is not gone; a digit that is cut close meets more
 _NEARER = (2, 4)  # times as near as usual, the paper of marks that run off the page
 _THIN = 64  # times half the width of strokes, the longest side of a picture with a shadow that is larger
-_RULED = 0.9  # share of a row or column that is ink where it is a ruled line
 _WIDEST = 1.25  # width by height of most digits that are single and upright; few of MNIST are wider
 _FEWEST = 16  # pixels of the photograph along the longer side of a digit, below which it may be a stain
 _Pixels = NDArray[np.bool_]
@@ -61,7 +59,7 @@ def prepare_digit(picture: Image.Image) -> Prepared:
     if sheet is not None:
         grey = sheet
         steps.append(f"cut out the sheet, {_size(sheet, larger)} px")
-    ink, full, found = _find(grey)
+    ink, full, found = _find(grey, known)
     alone = _alone(np.minimum(ink.levels / full, 1), found.pixels)
     box = _box_of(alone)
     digit = alone[box.top : box.bottom, box.left : box.right]
@@ -69,6 +67,7 @@ def prepare_digit(picture: Image.Image) -> Prepared:
     steps += [
         *_doubts(box, larger, is_at_edge=_is_at_edge(alone > 0, known), rivals=found.rivals),
         "inverted (dark on bright)" if ink.is_darker else "not inverted (bright on dark)",
+        *(["erased the lines of the paper"] if ink.is_ruled else []),
         *([f"left out {counted(found.others, 'other mark')}"] if found.others else []),
         f"cropped to the digit, {round(larger * (box.right - box.left))}x"
         f"{round(larger * (box.bottom - box.top))} of {picture.width}x{picture.height} px",
@@ -111,14 +110,14 @@ class _Seen(NamedTuple):
     found: Found
 
 
-def _find(grey: Image.Image) -> _Seen:
+def _find(grey: Image.Image, known: _Pixels) -> _Seen:
     """The digit in a picture; a mark that runs off it may be a shadow, which is gone on nearer paper."""
-    seen = _look(grey)
-    if not 1 <= _sides_met(seen.found.pixels) <= _MOST_SIDES:
+    seen = _look(grey, known)
+    if not _sides_met(seen.found.pixels):
         return seen
     for nearer in _NEARER:
         try:
-            again = _look(grey, nearer)
+            again = _look(grey, known, nearer)
         except NoDigitError as error:
             raise NoDigitError(
                 "there is no digit to be seen: a shadow alone; show all of the digit, with more contrast"
@@ -132,8 +131,8 @@ def _find(grey: Image.Image) -> _Seen:
     return seen
 
 
-def _look(grey: Image.Image, nearer: int = 1) -> _Seen:
-    ink = find_ink(grey, nearer)
+def _look(grey: Image.Image, known: _Pixels, nearer: int = 1) -> _Seen:
+    ink = find_ink(grey, known, nearer)
     small, strongest = smaller(ink.levels, ink.longest), strongest_within(ink.levels, ink.longest)
     is_dark = strongest >= _INK * ink.full(strongest)  # stains are wide and pale, strokes are thin and dark
     full = ink.full(small)
@@ -147,24 +146,11 @@ def _sides_met(pixels: _Pixels) -> int:
 
 def _strokes(is_ink: _Pixels) -> Found:
     """The digit with a margin, at the working size."""
-    is_ink = _without_lines(_without_lines(is_ink).T).T
     if not is_ink.any():
         raise NoDigitError("there is no digit to be seen: lines alone; take it with more contrast")
     labels, boxes = without_boxes(label_marks(is_ink))
     found = find_digit(labels)
     return Found(widened(found.pixels), found.others + boxes, found.rivals)
-
-
-def _without_lines(is_ink: _Pixels) -> _Pixels:
-    """Ink without rows that are ink nearly throughout; a stroke that crosses one goes on."""
-    is_line = (is_ink.mean(1) > _RULED) & is_ink[:, 0] & is_ink[:, -1]
-    kept = np.flatnonzero(~is_line)
-    if not len(kept):
-        return is_ink
-    rows = np.arange(len(is_ink))
-    before = kept[np.clip(np.searchsorted(kept, rows, "right") - 1, 0, None)]
-    after = kept[np.clip(np.searchsorted(kept, rows), None, len(kept) - 1)]
-    return np.where(is_line[:, None], is_ink[before] & is_ink[after], is_ink)
 
 
 def _alone(ink: Levels, is_digit: _Pixels) -> Levels:

@@ -10,6 +10,7 @@ from PIL import Image, ImageFilter
 
 from torchcaps.core import UserError
 
+from .lines import without_lines
 from .sheet import threshold
 from .size import Levels, fitting, resized, smaller
 
@@ -18,6 +19,8 @@ _FINER = (512, 1024)  # and for one that is too small or too thin for that
 _GAIN = 2.0  # times the contrast of ink where strokes are thinner than a pixel of the coarser size
 _LEAST_CONTRAST = 20.0  # levels of 255 between ink and paper
 _PAPER = 64  # longest side in which the tone of the paper is found
+_EDGE = 5  # pixels there, within which a shadow begins
+_SHADED = 0.8  # share of the light that is left in it at most; light that falls off slowly leaves more
 _FILLED = (0.2, 0.5)  # share of a picture that is ink where it is cut close to the digit: least and most
 _FRAME = 0.9  # share of its outermost pixels that are paper there
 _STRONGEST = 65.536  # pixels that count as full ink: a thousandth of the working size, if it is square
@@ -36,24 +39,28 @@ class Ink(NamedTuple):
         levels: The share of the largest possible difference from the paper.
         is_darker: Whether ink is darker than the paper.
         longest: The working size in which it is seen best.
+        is_ruled: Whether lines of the paper were erased.
     """
 
     levels: Levels
     is_darker: bool
     longest: int
+    is_ruled: bool
 
     def full(self, small: Levels) -> float:
         """What counts as full ink, of levels in the working size."""
         return float(np.percentile(small, 100 - _rarest(self.longest)))
 
 
-def find_ink(grey: Image.Image, nearer: int) -> Ink:
-    """The ink in a picture; the paper of a pixel is looked for `nearer` times as near as usual."""
-    levels = np.asarray(grey, dtype=np.float64)
+def find_ink(grey: Image.Image, known: NDArray[np.bool_], nearer: int) -> Ink:
+    """The ink on the known pixels, without ruled lines; its paper is looked for `nearer` times as near."""
     paper = _paper(grey, nearer)
-    is_darker, longest = _darker_at(levels - paper)
-    ink = _contrast(paper - levels, paper) if is_darker else _contrast(levels - paper, 255 - paper)
-    return Ink(ink, is_darker, longest)
+    above = np.asarray(grey, dtype=np.float64) - paper
+    sign = -1 if _strongest(smaller(above, WORKING), WORKING)[0] else 1
+    rest, is_ruled = without_lines(sign * above, known)
+    is_darker, longest = _darker_at(sign * rest)
+    ink = _contrast(-sign * rest, paper) if is_darker else _contrast(sign * rest, 255 - paper)
+    return Ink(ink, is_darker, longest, is_ruled)
 
 
 def frame_of(levels: NDArray[Any]) -> NDArray[Any]:
@@ -62,12 +69,24 @@ def frame_of(levels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _paper(grey: Image.Image, nearer: int) -> Levels:
-    """The tone of the paper at each pixel: the median around it, which keeps the edge of a shadow."""
+    """The tone of the paper at each pixel: the median around it, which keeps the edge of a shadow.
+
+    Where this edge lies is known in coarse pixels only: near it any tone between light and shadow is paper.
+    """
     small = grey.resize(fitting((grey.height, grey.width), _PAPER), Image.Resampling.BOX)
     reach = max(1, min(small.size) // (2 if _fills(np.asarray(small)) else 4) // nearer)
     mirrored = Image.fromarray(np.pad(np.asarray(small), reach, mode="symmetric"))
-    tone = np.asarray(mirrored.filter(ImageFilter.MedianFilter(2 * reach + 1)), dtype=np.float64)
-    return resized(tone[reach : reach + small.height, reach : reach + small.width], grey.size)
+    median = mirrored.filter(ImageFilter.MedianFilter(2 * reach + 1))
+    around = [
+        median,
+        median.filter(ImageFilter.MinFilter(_EDGE)),
+        median.filter(ImageFilter.MaxFilter(_EDGE)),
+    ]
+    height, width = reach + small.height, reach + small.width
+    tone, darkest, brightest = (np.asarray(each, float)[reach:height, reach:width] for each in around)
+    is_edge = darkest < _SHADED * brightest
+    bounds = [resized(np.where(is_edge, bound, tone), grey.size) for bound in (darkest, brightest)]
+    return np.clip(np.asarray(grey, dtype=np.float64), *bounds)
 
 
 def _fills(levels: NDArray[np.uint8]) -> bool:

@@ -1,0 +1,115 @@
+"""Lines that run over all of a sheet: those of ruled and squared paper."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .marks import widened, widened_by
+from .size import Levels, resized, smaller, strongest_within
+
+_SEARCHED = 256  # longest side in which lines are looked for
+_FAINT = 0.07  # share of the strongest ink below which there is none
+_GRAIN = 4.5  # times the median deviation of the paper: most of its grain is weaker
+_WIDEST = 4  # pixels there that a line is wide at most
+_STEEPEST = 0.7  # pixels that it rises to a pixel along: 35 degrees
+_SLOPES = 181  # that are tried: they part by a pixel and a half at the end of a line
+_STEP = 4  # of the columns in which lines are looked for
+_SHORTEST = 12  # pixels that it runs over the sheet
+_COVERED = 0.9  # share of these that are ink
+_SPARE = 1.5  # times the usual width, where the ink on a line is no stroke
+_Pixels = NDArray[np.bool_]
+_Places = NDArray[np.int64]
+
+
+def without_lines(ink: Levels, known: _Pixels) -> tuple[Levels, bool]:
+    """Ink without the lines of the paper, and whether there are any.
+
+    Lines may rise by up to 35 degrees and need not be parallel. Strokes that cross them stay.
+
+    Args:
+        ink: How far each pixel is from the paper.
+        known: The pixels that the sheet covers.
+    """
+    across = _of_rows(ink, known)
+    rest = np.where(across, 0.0, ink)
+    down = _of_rows(rest.T, known.T).T
+    return np.where(down, 0.0, rest), bool(across.any() or down.any())
+
+
+def _of_rows(ink: Levels, known: _Pixels) -> _Pixels:
+    """The ink of lines that are more level than upright."""
+    small, seen = smaller(ink, _SEARCHED), smaller(known.astype(np.float64), _SEARCHED) >= 0.5
+    paper, full = np.percentile(small, (50, 99.9))
+    grain = float(np.median(np.abs(small - paper)))
+    least = paper + max(_FAINT * (full - paper), _GRAIN * grain)
+    is_thin = _thin(small >= least)
+    lines = _lines(widened(is_thin) & seen, seen)
+    if not (lines & is_thin).any():
+        return np.zeros_like(known)
+    level = np.median(strongest_within(ink, _SEARCHED)[lines & is_thin])
+    near = resized(widened(lines).astype(np.float64), (ink.shape[1], ink.shape[0])) > 0
+    return _runs_on(near, ink >= level / 2)
+
+
+def _thin(is_ink: _Pixels) -> _Pixels:
+    """The ink in columns of at most a few pixels."""
+    starts, ends = _runs(is_ink)
+    return _drawn(starts, ends, ends - starts <= _WIDEST, is_ink.shape)
+
+
+def _lines(is_ink: _Pixels, seen: _Pixels) -> _Pixels:
+    """The pixels on straight ways from one edge of the sheet to the other that are ink nearly throughout."""
+    on_way = np.zeros_like(is_ink)
+    if is_ink.any(0).sum() < _COVERED * seen.any(0).sum():
+        return on_way
+    rise = np.linspace(-_STEEPEST, _STEEPEST, _SLOPES)
+    length = _sums(seen, rise)
+    slopes, starts = np.nonzero((length >= _SHORTEST / _STEP) & (_sums(is_ink, rise) >= _COVERED * length))
+    columns = np.arange(is_ink.shape[1])
+    rows = starts[:, None] - _reach(is_ink) + np.rint(rise[slopes][:, None] * columns).astype(np.int64)
+    which, where = np.nonzero((rows >= 0) & (rows < len(is_ink)))
+    on_way[rows[which, where], where] = True
+    return on_way & seen
+
+
+def _sums(pixels: _Pixels, rise: Levels) -> _Places:
+    """How many of the pixels lie on a way, by its slope and the row in which it starts."""
+    rows, columns = np.nonzero(pixels[:, ::_STEP])
+    reach = _reach(pixels)
+    starts = rows + reach - np.rint(rise[:, None] * (_STEP * columns)).astype(np.int64)
+    height = len(pixels) + 2 * reach
+    places = starts + height * np.arange(len(rise))[:, None]
+    return np.bincount(places.ravel(), minlength=height * len(rise)).reshape(len(rise), height)
+
+
+def _reach(pixels: _Pixels) -> int:
+    return int(_STEEPEST * pixels.shape[1]) + 1
+
+
+def _runs_on(near: _Pixels, is_ink: _Pixels) -> _Pixels:
+    """The ink near lines, column by column, where it is not wider than a line; and its blurred edges."""
+    starts, ends = _runs(is_ink)
+    met = np.cumsum(_in_columns(near))
+    widths, is_near = ends - starts, met[ends - 1] > met[starts - 1]
+    usual = np.median(widths[is_near])
+    line = _drawn(starts, ends, is_near & (widths <= _SPARE * usual + 1), is_ink.shape)
+    return widened_by(line, 1 + int(usual) // 2) & ~(is_ink & ~line)
+
+
+def _runs(pixels: _Pixels) -> _Places:
+    """Where runs of pixels start and where they have ended, in columns one after the other."""
+    columns = _in_columns(pixels)
+    return (np.flatnonzero(columns[1:] != columns[:-1]) + 1).reshape(-1, 2).T
+
+
+def _drawn(starts: _Places, ends: _Places, which: _Pixels, shape: tuple[int, ...]) -> _Pixels:
+    """The pixels of some of the runs."""
+    change = np.zeros((shape[1], shape[0] + 2), dtype=np.int8)
+    change.ravel()[starts[which]], change.ravel()[ends[which]] = 1, -1
+    return np.cumsum(change, 1, dtype=np.int8)[:, 1:-1].T > 0
+
+
+def _in_columns(pixels: _Pixels) -> _Pixels:
+    """The columns one after the other, with a free place before and after each."""
+    return np.pad(pixels, ((1, 1), (0, 0))).T.ravel()
