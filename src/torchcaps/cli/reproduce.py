@@ -151,13 +151,14 @@ def _print_chapters(found: list[Progress]) -> None:
 
 
 def _shown(progress: Progress) -> dict[str, str]:
-    """A row for people: runs in one column, the accuracies of many settings as a range."""
+    """A row for people: the runs of each budget, the accuracies of many settings as a range."""
     thesis = _range(progress.thesis)
     return {
         "label": progress.label,
         "needs": progress.needs,
         "state": progress.state,
-        "runs": f"{progress.done:,} of {progress.planned:,}" if progress.planned else "",
+        "full runs": f"{progress.full:,} of {progress.planned:,}" if progress.planned else "",
+        "quick": f"{progress.quick:,}" if progress.quick else "",
         "test accuracy": _range(progress.ours) + (f" (thesis {thesis})" if thesis else ""),
     }
 

@@ -28,8 +28,9 @@ class Progress:
 
     Attributes:
         needs: Datasets and time; or why there are no runs.
-        done: Runs of the quick and the full budget, here or behind the gathered rows.
-        planned: Runs of the full budget.
+        full: Runs of the full budget, here or behind the gathered rows.
+        planned: How many of them there are to be.
+        quick: Runs of the quick budget, likewise.
         thesis: The test accuracies that the thesis prints, None for those it does not.
         ours: Our test accuracies of the same settings.
     """
@@ -38,8 +39,9 @@ class Progress:
     chapter: str
     needs: str = ""
     state: State = "not built"
-    done: int = 0
+    full: int = 0
     planned: int = 0
+    quick: int = 0
     thesis: list[float | None] | None = None
     ours: list[float] | None = None
 
@@ -121,16 +123,17 @@ def _describe(experiment: Experiment, out: Path, results: Path, data_dir: Path |
         chapter=experiment.chapter,
         needs="; ".join(filter(None, needs)),
         state=_state(experiment, rows, runs, data_dir),
-        done=max(runs["full"].done + runs["quick"].done, _gathered(rows)),
+        full=max(runs["full"].done, _gathered(rows, "full")),
         planned=runs["full"].planned,
+        quick=max(runs["quick"].done, _gathered(rows, "quick")),
         thesis=[row.thesis for row in accuracies] or None,
         ours=[row.ours for row in accuracies] or None,
     )
 
 
-def _gathered(rows: Rows) -> int:
-    """Runs that stand behind the rows; their folders may be on another machine."""
-    return len({(row.setting, run.facts.seed) for row in rows for run in row.runs})
+def _gathered(rows: Rows, budget: Budget) -> int:
+    """Runs that stand behind the rows of a budget; their folders may be on another machine."""
+    return len({(row.setting, run.facts.seed) for row in rows if row.budget == budget for run in row.runs})
 
 
 def _state(experiment: Experiment, rows: Rows, runs: dict[Budget, RunCounts], data_dir: Path | None) -> State:

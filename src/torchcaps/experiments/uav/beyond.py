@@ -27,7 +27,7 @@ register(
     over_maps(
         label=STORAGE,
         title="Maps of long descriptors in few bytes",
-        gpu_minutes=10,
+        gpu_minutes=17,
         settings=(
             network_setting("fcn", 128, "bayesian", name=_CODED, storage="product"),
             network_setting("fcn", 128, "bayesian", name="D=128 as int8"),
@@ -51,7 +51,7 @@ register(
     over_maps(
         label=TERRAIN,
         title="Convergence of flights over a drawn terrain in another season",
-        gpu_minutes=20,
+        gpu_minutes=33,
         settings=tuple(
             replace(setting, ground="terrain")
             for setting in (
@@ -95,7 +95,7 @@ register(
     over_maps(
         label=ROUTING,
         title="Routing annealing and REM of the capsule head",
-        gpu_minutes=60,
+        gpu_minutes=100,
         settings=(
             _routed("three rounds", {}),
             _routed("annealed", {"annealing": {"r0": 1, "r_max": 5, "step": 1, "patience": 3}}),
@@ -132,7 +132,7 @@ register(
     over_maps(
         label=STEPS,
         title="Updates after shorter and longer ways, with crops of 320 m",
-        gpu_minutes=5,
+        gpu_minutes=8,
         settings=tuple(map(_stepped, _STEPS)),
         claims=(
             our_claim(

@@ -41,7 +41,7 @@ register(
     over_maps(
         label=CALIBRATION,
         title="How often the 95 % region holds the truth, by likelihood",
-        gpu_minutes=10,
+        gpu_minutes=17,
         settings=(
             *_weighed(_SHARE, "bayesian"),
             *(setting for power in _EXPONENTS for setting in _weighed(_ratio(power), "ratio", power)),

@@ -71,7 +71,7 @@ over_maps = partial(
     Experiment,
     chapter=CHAPTER,
     data=(),
-    seeds=3,
+    seeds=5,
     at_once=1,  # settings share networks and maps
     metrics=METRICS,
     budgets=BUDGETS,

@@ -14,7 +14,7 @@ _FLOWN = register(
     over_maps(
         label=TABLE,
         title="Convergence of flights with networks, likelihoods and baselines",
-        gpu_minutes=150,
+        gpu_minutes=250,
         settings=OF_TABLE,
         draw=draw_curves,
         claims=(
@@ -76,7 +76,7 @@ register(
     over_maps(
         label=FIGURE,
         title="Error and spread of the belief along flights",
-        gpu_minutes=1,
+        gpu_minutes=2,
         metrics=("final_error",),
         perform=take_over((_FLOWN,), localize_flights),
         settings=tuple(

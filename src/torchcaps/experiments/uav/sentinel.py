@@ -32,7 +32,7 @@ register(
     over_maps(
         label=SENTINEL,
         title="Flights over Sentinel-2 images with pixels of 20 m",
-        gpu_minutes=20,
+        gpu_minutes=33,
         settings=(
             *(_flown(taught, seen) for taught in _TAUGHT for seen in _SEEN),
             *(replace(baseline_setting(name), ground="sentinel") for name in ("abBRIEF, bayesian", _ALONE)),

@@ -23,7 +23,7 @@ register(
     on_mnist5k(
         label=LABEL,
         title="The networks of the demonstration: accuracy, with and without routing, and parse trees",
-        seeds=5,
+        seeds=10,
         metrics=(*METRICS[:1], "accuracy_with_even", *METRICS[1:]),
         budgets={
             "smoke": {
