@@ -8,12 +8,13 @@ import torch
 from zoo.conftest import METRICS, RECIPES, entry_in, packed_name, untrained_run
 
 from torchcaps.core import MissingDataError, UserError, say_truth
-from torchcaps.storage import load_weights, read_json, save_weights, write_json
+from torchcaps.storage import checksum_of, load_weights, read_json, save_weights, write_json
 from torchcaps.train import TASKS, load_run, read_recipe, shrink_run
 from torchcaps.zoo import Packing, entry_of_model, pack_run
 from torchcaps.zoo.measured import measure_rounding
 from torchcaps.zoo.measured.rounding import CHANGES
 from torchcaps.zoo.packing.card import WORDS
+from torchcaps.zoo.packing.renew_cards import renewed
 
 TASK_NAMES = sorted(RECIPES)
 
@@ -248,6 +249,15 @@ def test_the_card_says_what_the_suite_of_true_trees_found(tmp_path):
     card = (tmp_path / "out" / entry.name / "card.md").read_text()
     numbers = {key: value for key, value in _TRUTH["runs"]["run"][1].items() if isinstance(value, float)}
     assert say_truth(numbers, "up to 500 test images") in card
+
+
+def test_a_renewed_entry_knows_the_checksum_of_a_file_that_was_measured_again(tmp_path):
+    run = untrained_run(tmp_path / "run", "classification")
+    write_json(run / "partwhole.json", _TRUTH)
+    entry = pack_run(run, packed_name("classification"), out=tmp_path / "out")
+    path = tmp_path / "out" / entry.name / "partwhole.json"
+    write_json(path, {**_TRUTH, "limit": 1000})
+    assert renewed(entry, tmp_path, path.parent).sha256["partwhole.json"] == checksum_of(path)
 
 
 def test_a_damaged_file_of_that_suite_is_named_and_nothing_is_packed(tmp_path):

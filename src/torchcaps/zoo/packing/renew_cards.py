@@ -2,8 +2,7 @@
 
 What a card says of several seeds is read again from the result file that it names; what was measured of the
 stored weights, from files in the folder of the network: `views.json` is what `torchcaps uav eval` wrote as
-its `--out`, `turns.json` and `photographs.json` what `torchcaps eval NAME --suite turns --json` and
-`--suite photographs --json` printed.
+its `--out`, the files of `SUITES` are what `torchcaps eval NAME --suite SUITE --json` printed.
 """
 
 from __future__ import annotations
@@ -15,25 +14,23 @@ from torchcaps.core import as_plain
 from torchcaps.storage import checksum_of, read_json, write_json, write_text
 
 from ..entry import ENTRY, PACKAGED, WEIGHTS, Entry, packaged_weights
-from ..measured import PHOTOGRAPHS, TURNS, VIEWS, MeasuredViews, read_evidence
-from .card import CARD, describe_entry
+from ..measured import VIEWS, MeasuredViews, read_evidence
+from .card import CARD, SUITES, describe_entry
 
 
 def renewed(entry: Entry, clone: Path, folder: Path) -> Entry:
     """The entry with what the result files of a clone, and those beside its weights in `folder`, say now."""
     entry = _with_views(_with_evidence(entry, clone), folder)
-    files = (file for file in (VIEWS, TURNS, PHOTOGRAPHS) if (folder / file).is_file())
+    files = (file for file in (VIEWS, *SUITES) if (folder / file).is_file())
     measured = {file: checksum_of(folder / file) for file in files}
     return replace(entry, sha256={**entry.sha256, **measured})
 
 
 def _with_evidence(entry: Entry, clone: Path) -> Entry:
-    if entry.evidence is None:
-        return entry
     told = entry.evidence
-    return replace(
-        entry, evidence=replace(read_evidence(clone / told.file, told.setting, entry.model), file=told.file)
-    )
+    if told is None:
+        return entry
+    return replace(entry, evidence=read_evidence(clone / told.file, told.setting, entry.model))
 
 
 def _with_views(entry: Entry, folder: Path) -> Entry:
