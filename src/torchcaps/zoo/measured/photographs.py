@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from torchcaps.core import Plain, UserError
+from torchcaps.core import Plain
+
+from .printed import reading
 
 PHOTOGRAPHS = (
     "photographs.json"  # in a run folder: what `torchcaps eval RUN --suite photographs --json` printed
@@ -32,7 +34,7 @@ class MeasuredPhotographs:
     @classmethod
     def from_plain(cls, found: Plain) -> MeasuredPhotographs:
         """From what the suite printed of one run."""
-        try:
+        with reading(PHOTOGRAPHS, printed_by="torchcaps eval RUN --suite photographs --json prints"):
             (rows,) = found["runs"].values()
             shares = {
                 (str(row["group"]), str(row["condition"])): {
@@ -43,11 +45,6 @@ class MeasuredPhotographs:
             if not {_PLAIN, _MIXED, _EMPTY} <= {group for group, _ in shares}:
                 raise ValueError("a group is missing")
             return cls(shares, found["limit"], (str(found["commit"]), str(found["device"])))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UserError(
-                f"{PHOTOGRAPHS} is not what torchcaps eval RUN --suite photographs --json prints; "
-                "write it again"
-            ) from error
 
     def of(self, group: str) -> dict[str, Mapping[str, float]]:
         """The shares of a group, by condition."""

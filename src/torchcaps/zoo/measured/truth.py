@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from torchcaps.core import Plain, UserError, say_truth
+from torchcaps.core import Plain, say_truth
+
+from .printed import reading
 
 TRUTH = "partwhole.json"  # in a run folder: what `torchcaps eval RUN --suite partwhole --json` printed
 _PLACE = ("group", "condition")  # where in the suite a row belongs
@@ -10,7 +12,7 @@ _PLACE = ("group", "condition")  # where in the suite a row belongs
 
 def describe_truth(found: Plain) -> str:
     """What is said of trees and maps against the truth."""
-    try:
+    with reading(TRUTH, printed_by="torchcaps eval RUN --suite partwhole --json prints"):
         (rows,) = found["runs"].values()
         (measured,) = (row for row in rows if row["group"] == "ground truth")
         numbers = {key: float(value) for key, value in measured.items() if key not in _PLACE}
@@ -18,7 +20,3 @@ def describe_truth(found: Plain) -> str:
         images = "all test images" if limit is None else f"up to {limit:,} test images"
         measured_by = "Measured by `torchcaps eval NAME --suite partwhole` on this one run."
         return f"True trees: {say_truth(numbers, images)} {measured_by}"
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(
-            f"{TRUTH} is not what torchcaps eval RUN --suite partwhole --json prints; write it again"
-        ) from error

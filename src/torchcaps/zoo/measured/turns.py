@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchcaps.core import Plain, UserError
+from torchcaps.core import Plain
 from torchcaps.storage import read_json
+
+from .printed import reading
 
 TURNS = "turns.json"  # in a run folder: what `torchcaps eval RUN --suite turns --json` printed
 UPRIGHT, *TURNED = ANGLES = ("0°", "90°", "180°", "270°")
@@ -30,16 +32,12 @@ class MeasuredTurns:
     @classmethod
     def from_plain(cls, found: Plain) -> MeasuredTurns:
         """From what the suite printed of one run."""
-        try:
+        with reading(TURNS, printed_by="torchcaps eval RUN --suite turns --json prints"):
             (rows,) = found["runs"].values()
             by_angle = {row["condition"]: row for row in rows}
             shares = {angle: {key: float(by_angle[angle][key]) for key in _METRICS} for angle in TURNED}
             shares[UPRIGHT] = {"hinted": float(by_angle[UPRIGHT]["hinted"])}
             return cls(shares, found["limit"] is None)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UserError(
-                f"{TURNS} is not what torchcaps eval RUN --suite turns --json prints; write it again"
-            ) from error
 
     @property
     def is_trusted(self) -> bool:

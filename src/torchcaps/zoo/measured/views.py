@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from torchcaps.core import Plain, UserError
 
+from .printed import reading
+
 VIEWS = "views.json"  # in the folder of a network: what `torchcaps uav eval MAP... --run NAME --out` wrote
 _OFFSET = 35.0  # metres, where the command is not told
 
@@ -29,7 +31,7 @@ class MeasuredViews:
     @classmethod
     def from_plain(cls, found: Plain) -> MeasuredViews:
         """From what the command wrote."""
-        try:
+        with reading(VIEWS, printed_by="torchcaps uav eval --out wrote of the maps of one place"):
             (ground,), plan = found["maps"], found["plan"]
             aside = "" if plan["offset"] == _OFFSET else f" --offset {plan['offset']:g}"
             return cls(
@@ -41,10 +43,6 @@ class MeasuredViews:
                     f"--places {plan['places']} --views {plan['views']}{aside}",
                 ),
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(
-                f"{VIEWS} is not what torchcaps uav eval --out wrote of the maps of one place; write it again"
-            ) from error
 
     def metrics_of(self, weights: str) -> dict[str, float]:
         """The metrics, which must be those of weights with this checksum."""
