@@ -8,7 +8,7 @@ from pathlib import Path
 from torchcaps.pages import Demo, RunSummary
 from torchcaps.storage import read_json
 
-from .records import Details, Protocol, Row, Rows, RunResult
+from .records import Details, Protocol, Row, Rows, RunResult, by_setting_and_metric
 from .results import summarise, write_results
 
 SLUG = "demo-mnist5k"
@@ -40,9 +40,7 @@ def _rows(name: str, summary: RunSummary, seconds: float) -> list[Row]:
 
 def describe_demo(rows: Rows) -> str:
     """The rows of a demonstration in a few lines."""
-    found: dict[str, dict[str, Row]] = {}
-    for row in rows:
-        found.setdefault(row.setting, {})[row.metric] = row
+    found = by_setting_and_metric(rows)
     plain = {metric: row.ours for metric, row in found[_PLAIN].items()}
     trained = [each["test_accuracy"].runs[0].facts for each in found.values()]
     lines = [

@@ -4,7 +4,7 @@ from .details import Details, Picture, Series
 from .metrics import metric_heading, metric_words
 from .protocol import BUDGETS, Budget, Protocol, protocol_of, read_budget
 from .result import RunFacts, RunResult, read_result
-from .row import MeanCurve, Row, RowRun, Rows, by_setting, details_of, load_rows
+from .row import MeanCurve, Row, RowRun, Rows, by_setting, by_setting_and_metric, details_of, load_rows
 
 __all__ = [
     "BUDGETS",
@@ -20,6 +20,7 @@ __all__ = [
     "RunResult",
     "Series",
     "by_setting",
+    "by_setting_and_metric",
     "details_of",
     "load_rows",
     "metric_heading",

@@ -35,6 +35,12 @@ class RunFacts:
     epochs: int | None = None
     epochs_allowed: int | None = None
 
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], where: str) -> RunFacts:
+        """Read the facts among the keys of a result, or of the run of a row."""
+        known = {field.name: content[field.name] for field in fields(cls) if field.name in content}
+        return build_dataclass(cls, known, where)
+
     @property
     def is_used_up(self) -> bool:
         """Whether the run took all epochs that it was allowed."""
@@ -64,11 +70,10 @@ class RunResult:
         if not isinstance(content, Mapping):
             raise UserError("it lacks metrics or a recipe")
         metrics, recipe = _groups(content)
-        known = {field.name: content[field.name] for field in fields(RunFacts) if field.name in content}
-        if "epochs" in metrics:
-            known |= {"epochs": metrics["epochs"], "epochs_allowed": recipe["epochs"]}
+        trained = "epochs" in metrics
+        epochs = {"epochs": metrics["epochs"], "epochs_allowed": recipe["epochs"]} if trained else {}
         return cls(
-            facts=build_dataclass(RunFacts, known, "result"),
+            facts=RunFacts.from_json({**content, **epochs}, "result"),
             metrics=metrics,
             recipe=recipe,
             annealing=convert(tuple[Mapping[str, Any], ...], content.get("annealing", ()), "annealing"),

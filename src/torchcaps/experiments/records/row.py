@@ -26,9 +26,7 @@ class RowRun:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> RowRun:
         """Read a run of a row."""
-        names = [field.name for field in fields(RunFacts)]
-        known = {name: content[name] for name in names if name in content}
-        facts = build_dataclass(RunFacts, known, "row.runs")
+        facts = RunFacts.from_json(content, "row.runs")
         return cls(facts=facts, value=content["value"], details=Details.from_json(content))
 
     def as_json(self) -> dict[str, Any]:
@@ -146,6 +144,14 @@ def load_rows(folder: Path, label: str) -> list[Row]:
 def by_setting(rows: Iterable[Row], metric: str) -> dict[str, Row]:
     """The rows of a metric, by the name of their setting."""
     return {row.setting: row for row in rows if row.metric == metric}
+
+
+def by_setting_and_metric(rows: Iterable[Row]) -> dict[str, dict[str, Row]]:
+    """All rows, by the name of their setting and by their metric."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        found.setdefault(row.setting, {})[row.metric] = row
+    return found
 
 
 def details_of(rows: Iterable[Row]) -> dict[str, list[Details]]:

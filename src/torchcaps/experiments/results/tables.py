@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torchcaps.core import counted, markdown_table, metric_of
 
-from ..records import Row, Rows, metric_heading
+from ..records import Row, Rows, by_setting_and_metric, metric_heading
 
 _MOST_ROWS = 2  # metrics of a setting in rows of their own; more become columns
 
@@ -26,12 +26,8 @@ def render_table(rows: Rows) -> str:
 
 
 def _one_row_per_setting(rows: Rows, metrics: Sequence[str]) -> str:
-    settings: dict[str, dict[str, Row]] = {}
-    for row in rows:
-        settings.setdefault(row.setting, {})[row.metric] = row
-
     lines = []
-    for name, found in settings.items():
+    for name, found in by_setting_and_metric(rows).items():
         most = max(found.values(), key=lambda row: row.seeds)
         cells = (_cell(found.get(metric), most.seeds) for metric in metrics)
         lines.append((name, *cells, most.seeds, most.protocol))

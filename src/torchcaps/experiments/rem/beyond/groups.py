@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from torchcaps.prune import measure_size, shrink
 
 from ...plan import (
@@ -21,6 +23,7 @@ from ...plan import (
     our_claim,
     register,
 )
+from ...records import by_setting_and_metric
 from ..setting import TreeSetting
 from ..tables import METRICS, train_and_count
 
@@ -28,7 +31,8 @@ LABEL = "beyond:pruned-groups"
 _NETWORK = "DR-CapsNet small"
 _RECIPE = "mnist5k/dr_capsnet_small_rem"
 _WHOLE, _WEIGHTS = "as trained", "single weights"
-_GROUPS = {_WEIGHTS: "weight", "capsules": "capsule", "capsule types": "type"}
+_CUT = {"capsules": "capsule", "capsule types": "type"}
+_GROUPS = {_WEIGHTS: "weight", **_CUT}
 _TOLERANCES = (0.05, 0.5, 1.0)
 _KEPT = 0.5  # points of accuracy
 TINY: Changes = {
@@ -49,21 +53,17 @@ def prune_and_shrink(job: Job) -> None:
     job.leave_result(outcome.with_metrics(sizes))
 
 
-def _found(rows_of: RowsOf) -> dict[str, dict[str, dict[str, Mean]]]:
-    """Metrics of each setting, by its variant and name."""
-    found: dict[str, dict[str, dict[str, Mean]]] = {}
-    for row in rows_of(LABEL):
-        mean = mean_of(row)
-        found.setdefault(row.variant, {}).setdefault(row.setting, {})[row.metric] = mean
-    return found
+def _means(rows_of: RowsOf, variants: Collection[str]) -> dict[str, dict[str, Mean]]:
+    """The metrics of each setting of some variants, by its name."""
+    found = by_setting_and_metric(row for row in rows_of(LABEL) if row.variant in variants)
+    return {
+        name: {metric: mean_of(row) for metric, row in metrics.items()} for name, metrics in found.items()
+    }
 
 
 def groups_shrink(rows_of: RowsOf) -> Finding:
     """Some network cut by capsules or types has half of the operations at an accuracy within half a point."""
-    found = _found(rows_of)
-    whole = found.pop(_WHOLE, {}).get(_WHOLE)
-    found.pop(_WEIGHTS, None)
-    cut = {name: metrics for of_group in found.values() for name, metrics in of_group.items()}
+    whole, cut = _means(rows_of, (_WHOLE,)).get(_WHOLE), _means(rows_of, _CUT)
     if whole is None or not cut:
         return Finding("open", "the network without pruning, or every one with it, has not been trained")
     least = whole["test_accuracy"].value - _KEPT
@@ -71,7 +71,7 @@ def groups_shrink(rows_of: RowsOf) -> Finding:
         cut, key=lambda name: (cut[name]["test_accuracy"].value < least, cut[name]["operations_share"].value)
     )
     findings = [_shrinks(name, cut[name], whole["test_accuracy"]) for name in ranked]
-    planned = sum(setting.variant not in (_WHOLE, _WEIGHTS) for setting in _settings())
+    planned = sum(setting.variant in _CUT for setting in _settings())
     return decide_best(findings, planned - len(cut))
 
 
@@ -91,7 +91,7 @@ def _shrinks(name: str, metrics: dict[str, Mean], whole: Mean) -> Finding:
 
 def weights_stay(rows_of: RowsOf) -> Finding:
     """Wherever half of the single weights are zero, nine tenths of the parameters cannot be left out."""
-    found = _found(rows_of).get(_WEIGHTS, {})
+    found = _means(rows_of, (_WEIGHTS,))
     pruned = {name: metrics for name, metrics in found.items() if metrics["sparsity"].value >= 50}
     if not pruned:
         return Finding("open", "no network has lost half of its single weights")
