@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from statistics import median
 from typing import NamedTuple
 
-from ..plan import Check, Effect, Finding, Mean, RowsOf, Verdict, decide, decide_together, difference, mean_of
+from ..plan import (
+    Check,
+    Effect,
+    Finding,
+    Mean,
+    RowsOf,
+    Verdict,
+    decide,
+    decide_together,
+    difference,
+    mean_of,
+    on_rows,
+)
 from ..records import Row, Rows, by_setting
 from .names import FIXED_WAYS, GRID, POSES, WAYS, grid_name, size_name
 from .trend import decide_trend, rank_correlation
@@ -89,16 +102,13 @@ def used_up(row: Row) -> float:
 def _about_sizes(check: Callable[[list[Triple]], Finding]) -> Callable[[str], Check]:
     """A check of one grid, by its label; it is open before enough sizes have all three trainings."""
 
-    def of_grid(label: str) -> Check:
-        def checked(rows_of: RowsOf) -> Finding:
-            sizes = triples_of(rows_of(label))
-            if len(sizes) < _FEWEST_SIZES:
-                return Finding("open", f"only {len(sizes)} of {len(GRID)} sizes have all three trainings")
-            return check(sizes)
+    def checked(rows: Rows) -> Finding:
+        sizes = triples_of(rows)
+        if len(sizes) < _FEWEST_SIZES:
+            return Finding("open", f"only {len(sizes)} of {len(GRID)} sizes have all three trainings")
+        return check(sizes)
 
-        return checked
-
-    return of_grid
+    return partial(on_rows, rule=checked)
 
 
 def _fairly(sizes: list[Triple], finding: Finding) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
 from itertools import pairwise
 from typing import Literal
@@ -11,16 +11,17 @@ from torchcaps.core import metric_of
 from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
 
 from ..plan import (
+    MISSING,
     Check,
     Claim,
     Finding,
     Mean,
-    RowsOf,
     Verdict,
     decide,
     decide_together,
     difference,
     mean_of,
+    on_rows,
     our_claim,
 )
 from ..records import Rows, by_setting
@@ -56,14 +57,11 @@ def _accuracies(rows: Rows, *names: str) -> list[Mean] | None:
     return [mean_of(found[name]) for name in names]
 
 
-_OPEN = Finding("open", "some of its runs are missing")
-
-
 def _pruning_gains(rows: Rows, *, kept: float, at_least: float) -> Finding:
     """The accuracy of ResNet-50 with a share of its FLOPs changes by more than `at_least` points."""
     found = _accuracies(rows, *(capsnet_name("ResNet-50", share, "fine-tuned") for share in (1.0, kept)))
     if found is None:
-        return _OPEN
+        return MISSING
     whole, pruned = found
     gap = difference(pruned, whole)
     because = f"{pruned.value:.2f} against {whole.value:.2f} %, difference {gap}"
@@ -75,7 +73,7 @@ def _frozen_is_worse(rows: Rows, trunks: Collection[str]) -> Finding:
     found = {pair[1]: _accuracies(rows, *pair) for pair in pairs}
     gaps = {name: difference(*both) for name, both in found.items() if both is not None}
     if not gaps:
-        return _OPEN
+        return MISSING
     sizes = [gap.size for gap in gaps.values()]
     because = f"fine-tuning adds {min(sizes):.2f} to {max(sizes):.2f} points"
     verdicts = {name: decide(gap) for name, gap in gaps.items()}
@@ -95,7 +93,7 @@ def _less_pruned_is_better(rows: Rows, trunks: Collection[str]) -> Finding:
             for number, (before, after) in enumerate(pairwise(found), start=1)
         }
     if not verdicts:
-        return _OPEN
+        return MISSING
     planned = len(trunks) * (len(_SHARES) - 1)
     return decide_together(verdicts, planned, f"{'; '.join(words)} as less is pruned")
 
@@ -105,7 +103,7 @@ def _factorising_is_cheap(rows: Rows) -> Finding:
     found = {pair[0]: _accuracies(rows, *pair) for pair in pairs}
     gaps = {name: difference(both[1], both[0]) for name, both in found.items() if both is not None}
     if not gaps:
-        return _OPEN
+        return MISSING
     verdicts = {name: decide(gap, at_least=-_SAME) for name, gap in gaps.items()}
     losses = [-gap.size for gap in gaps.values()]
     because = f"it costs {min(losses):.2f} to {max(losses):.2f} points"
@@ -116,7 +114,7 @@ def _search_pays(rows: Rows) -> Finding:
     names = [capsnet_name("ResNet-50", 0.5, "fine-tuned"), *map(baseline_name, BASELINES)]
     found = _accuracies(rows, *names)
     if found is None:
-        return _OPEN
+        return MISSING
     searched, even, blind = found
     because = f"{searched.value:.2f} against {even.value:.2f} and {blind.value:.2f} %"
     verdicts = {
@@ -135,11 +133,11 @@ def _falls(metric: str, *, in_eights: bool = False) -> Check:
     """A measured cost falls with every step."""
     names = [published_name(kept, in_eights=in_eights and kept < 1) for kept in _SHARES]
 
-    def check(rows_of: RowsOf) -> Finding:
-        found = by_setting(rows_of(TABLE), metric)
+    def check(rows: Rows) -> Finding:
+        found = by_setting(rows, metric)
         costs = [mean_of(found[name]) for name in names if name in found]
         if len(costs) < len(names):
-            return _OPEN
+            return MISSING
         verdicts = {
             f"step {number}": _decide_fall(before, after)
             for number, (before, after) in enumerate(pairwise(costs), start=1)
@@ -147,17 +145,13 @@ def _falls(metric: str, *, in_eights: bool = False) -> Check:
         words = " to ".join(f"{cost.value:.2f}" for cost in costs)
         return decide_together(verdicts, len(verdicts), f"{words} {metric_of(metric).unit}")
 
-    return check
+    return on_rows(TABLE, check)
 
 
 def _decide_fall(before: Mean, after: Mean) -> Verdict:
     """Beyond their spread over runs, and beyond what two measurements differ by however well runs agree."""
     fall = difference(before, after)
     return decide(fall._replace(margin=max(fall.margin, _STEADY * before.value)))
-
-
-def _on_rows(label: str, decide: Callable[[Rows], Finding]) -> Check:
-    return lambda rows_of: decide(rows_of(label))
 
 
 def _about_pruning(label: str, trunks: Collection[str]) -> tuple[Claim, ...]:
@@ -173,10 +167,10 @@ def _about_pruning(label: str, trunks: Collection[str]) -> tuple[Claim, ...]:
     frozen = "Ours: trunks are less accurate frozen than fine-tuned, also on the images they were trained on."
     less_pruned = "Ours: frozen trunks are more accurate the less of them is pruned."
     return (
-        our_claim(half, _on_rows(label, partial(_pruning_gains, kept=0.5, at_least=-_SAME))),
-        our_claim(quarter, _on_rows(label, partial(_pruning_gains, kept=0.75, at_least=0.0))),
-        our_claim(frozen, _on_rows(label, partial(_frozen_is_worse, trunks=trunks))),
-        our_claim(less_pruned, _on_rows(label, partial(_less_pruned_is_better, trunks=trunks))),
+        our_claim(half, on_rows(label, partial(_pruning_gains, kept=0.5, at_least=-_SAME))),
+        our_claim(quarter, on_rows(label, partial(_pruning_gains, kept=0.75, at_least=0.0))),
+        our_claim(frozen, on_rows(label, partial(_frozen_is_worse, trunks=trunks))),
+        our_claim(less_pruned, on_rows(label, partial(_less_pruned_is_better, trunks=trunks))),
     )
 
 
@@ -184,11 +178,11 @@ FIGURE_CLAIMS = (
     *_about_pruning(FIGURE, TRUNKS),
     our_claim(
         "Ours: EagleEye's search is better than one ratio for all layers, with L1 norms or at random.",
-        _on_rows(FIGURE, _search_pays),
+        on_rows(FIGURE, _search_pays),
     ),
     our_claim(
         "Ours: a factorised primary layer keeps the accuracy within a point.",
-        _on_rows(FIGURE, _factorising_is_cheap),
+        on_rows(FIGURE, _factorising_is_cheap),
     ),
 )
 PHOTOGRAPH_CLAIMS = _about_pruning(PHOTOGRAPHS, ("ResNet-50",))

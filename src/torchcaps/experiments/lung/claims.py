@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import hypot
 
 from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
 
 from ..plan import (
+    MISSING,
     Claim,
     Effect,
     Finding,
@@ -16,6 +16,7 @@ from ..plan import (
     decide_each,
     decide_together,
     difference,
+    on_rows,
 )
 from ..records import Rows, by_setting
 
@@ -30,7 +31,6 @@ MODELS = {
 }
 SHARES = (1.0, 0.5, 0.1)
 METRIC = "region_dice"
-_OPEN = Finding("open", "some of its runs are missing")
 
 
 def setting_name(model: str, share: float) -> str:
@@ -50,7 +50,7 @@ def _loses_less(rows: Rows) -> Finding:
     whole, tenth = _means(rows, 1.0), _means(rows, 0.1)
     names = ("segcaps_r3", "unet_3")
     if any(name not in means for name in names for means in (whole, tenth)):
-        return _OPEN
+        return MISSING
     ours, other = (difference(whole[name], tenth[name]) for name in names)
     is_short = ours.is_short or other.is_short
     effect = Effect(other.size - ours.size, hypot(other.margin, ours.margin), is_short)
@@ -81,17 +81,16 @@ def _largest_is_best(rows: Rows) -> Finding:
     return decide_each(gaps, len(others), "U-Net 5 minus the others")
 
 
-def _claim(text: str, rule: Callable[[Rows], Finding]) -> Claim:
-    return Claim(text, lambda rows_of: rule(rows_of(TABLE)))
-
-
 CLAIMS = (
-    _claim(
+    Claim(
         "With a tenth of the patients SegCaps loses less Dice than the U-Net of its size (U-Net 3).",
-        _loses_less,
+        on_rows(TABLE, _loses_less),
     ),
-    _claim("SegCaps is better than U-Nets of three and four levels at every share.", _beats_small_networks),
-    _claim("With all patients the U-Net of five levels is best.", _largest_is_best),
+    Claim(
+        "SegCaps is better than U-Nets of three and four levels at every share.",
+        on_rows(TABLE, _beats_small_networks),
+    ),
+    Claim("With all patients the U-Net of five levels is best.", on_rows(TABLE, _largest_is_best)),
 )
 
 

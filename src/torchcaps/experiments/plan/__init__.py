@@ -1,8 +1,8 @@
 """What an experiment is: its settings, its runs, and the claims that its rows decide."""
 
 from .beyond import BEYOND, on_mnist5k
-from .claim import Check, Claim, Finding, RowsOf, Verdict, our_claim
-from .compare import MISSING, larger, larger_metric, with_spread
+from .claim import MISSING, Check, Claim, Finding, RowsOf, Verdict, on_rows, our_claim
+from .compare import larger, larger_metric, with_spread
 from .evidence import (
     Effect,
     Mean,
@@ -56,6 +56,7 @@ __all__ = [
     "make_reused",
     "mean_of",
     "on_mnist5k",
+    "on_rows",
     "our_claim",
     "planned_with",
     "register",

@@ -20,6 +20,12 @@ class Finding(NamedTuple):
 
 
 Check = Callable[[RowsOf], Finding]
+MISSING = Finding("open", "runs are missing")
+
+
+def on_rows(label: str, rule: Callable[[Rows], Finding]) -> Check:
+    """A check that looks at the rows of one experiment alone."""
+    return lambda rows_of: rule(rows_of(label))
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from torchcaps.core import metric_of
 
 from ..records import Row, by_setting
-from .claim import Check, Finding, RowsOf
+from .claim import MISSING, Check, Finding, RowsOf
 from .evidence import Effect, Mean, decide, decide_together, difference, gain
-
-MISSING = Finding("open", "runs are missing")
 
 
 def with_spread(row: Row) -> str:

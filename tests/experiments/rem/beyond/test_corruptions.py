@@ -1,7 +1,6 @@
 import pytest
 import torch
 
-from torchcaps.core import UserError
 from torchcaps.experiments.rem.beyond.corruptions import CORRUPTIONS, corrupt
 
 
@@ -45,8 +44,3 @@ def test_blur_spreads_a_point_like_a_gaussian():
 def test_noise_has_its_deviation():
     grey = torch.full((20, 1, 28, 28), 127, dtype=torch.uint8)
     assert (corrupt(grey, "noise").float() / 255).std() == pytest.approx(0.3, abs=0.03)  # clipped at the ends
-
-
-def test_an_unknown_corruption_is_refused(images):
-    with pytest.raises(UserError, match="one of noise, blur"):
-        corrupt(images, "rain")
