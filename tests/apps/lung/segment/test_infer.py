@@ -16,7 +16,6 @@ from torchcaps.models import create_model
 from apps.lung.ct import chest
 
 CPU = torch.device("cpu")
-EVERYWHERE = {"only_lungs": False}
 
 
 class Pointwise(nn.Module):
@@ -42,32 +41,38 @@ def hounsfield():
     return (chest() + random.integers(-40, 40, (10, 64, 64))).astype(np.int16)
 
 
-def test_windows_leave_no_seams(hounsfield):
+@pytest.fixture(scope="module")
+def tissue():
+    """Slices without any air: there are no lungs, and so everything is looked at."""
+    return np.random.default_rng(0).integers(-300, 300, (10, 64, 64)).astype(np.int16)
+
+
+def test_windows_leave_no_seams(tissue):
     network = SliceNetwork(Pointwise(), as_is, 8, CPU)
-    one_pass = Pointwise()(torch.from_numpy(window(hounsfield))).activations.numpy()
+    one_pass = Pointwise()(torch.from_numpy(window(tissue))).activations.numpy()
     for size, overlap in ((64, 0.0), (24, 0.5), (16, 0.0), (40, 0.25)):
-        found = segment_volume(network, hounsfield, Windows(size=size, overlap=overlap, **EVERYWHERE))
+        found = segment_volume(network, tissue, Windows(size=size, overlap=overlap))
         np.testing.assert_allclose(found, one_pass, atol=1e-3)  # stored in half precision
 
 
-def test_one_window_is_one_pass(segcaps, hounsfield, monkeypatch):
+def test_one_window_is_one_pass(segcaps, tissue, monkeypatch):
     monkeypatch.setattr("torchcaps.apps.lung.segment.infer.has_native_bf16", lambda device: False)
-    slices = hounsfield[3:6]
+    slices = tissue[3:6]
     with torch.no_grad():
         one_pass = segcaps(torch.from_numpy(window(slices)).unsqueeze(1))[:, 0].numpy()
-    found = segment_volume(segcaps, slices, Windows(**EVERYWHERE))
+    found = segment_volume(segcaps, slices)
     np.testing.assert_allclose(found, one_pass, atol=1e-3)
 
 
-def test_the_batch_changes_nothing(segcaps, hounsfield):
+def test_the_batch_changes_nothing(segcaps, tissue):
     few, many = (
-        segment_volume(segcaps, hounsfield[4:6], Windows(size=48, pixels_at_once=pixels, **EVERYWHERE))
+        segment_volume(segcaps, tissue[4:6], Windows(size=48, pixels_at_once=pixels))
         for pixels in (1, 1 << 16)
     )
     np.testing.assert_allclose(few, many, atol=2e-3)  # bfloat16 products may round otherwise
 
 
-def test_far_from_the_edges_of_windows_their_size_changes_nothing(hounsfield):
+def test_far_from_the_edges_of_windows_their_size_changes_nothing(tissue):
     """A window that ends where a network no longer looks gives what the whole slice gives."""
     torch.manual_seed(0)
     convolution = nn.Conv2d(1, 1, 3, padding=1)
@@ -76,9 +81,7 @@ def test_far_from_the_edges_of_windows_their_size_changes_nothing(hounsfield):
         return SegmentationOutput(convolution(images).sigmoid())
 
     slices = SliceNetwork(network, as_is, 8, CPU)
-    whole, cut = (
-        segment_volume(slices, hounsfield, Windows(size=size, overlap=0.5, **EVERYWHERE)) for size in (64, 32)
-    )
+    whole, cut = (segment_volume(slices, tissue, Windows(size=size, overlap=0.5)) for size in (64, 32))
     np.testing.assert_allclose(cut[:, 1:15, 1:15], whole[:, 1:15, 1:15], atol=2e-3)  # in one window alone
 
 

@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Float16, Shaped
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import UserError
 from torchcaps.train import has_native_bf16
 
 from ..volume import window
-from .lungs import Box, lung_box, lung_field
+from .lungs import lung_box, lung_field
 from .slice_network import SliceNetwork
 
 SLAB = 8  # neighbouring slices that share a box; not a setting, so that batches change nothing but time
@@ -40,20 +38,11 @@ class Windows:
         size: Longest side of a window in pixels.
         overlap: Part of a window that the next one sees again, at least.
         pixels_at_once: Of a batch; None chooses by device. It changes memory and time alone.
-        only_lungs: Leave out what is far from the lungs.
     """
 
     size: int = 512
     overlap: float = 0.25
     pixels_at_once: int | None = None
-    only_lungs: bool = True
-
-    def __post_init__(self) -> None:
-        if self.size < 1 or not 0 <= self.overlap < 1:
-            raise UserError(
-                "windows need a size of at least 1 and an overlap in [0, 1), got "
-                f"{self.size} and {self.overlap}"
-            )
 
 
 @torch.inference_mode()
@@ -64,7 +53,7 @@ def segment_volume(
     *,
     on_slices: Callable[[int, int], None] = lambda done, planned: None,
 ) -> Float16[np.ndarray, "slices rows columns"]:
-    """The probability of a nodule at each voxel; 0 where nothing was looked at.
+    """The probability of a nodule at each voxel; 0 far from the lungs, where nothing was looked at.
 
     Memory beside the two volumes is that of one slab of slices and one batch of windows.
 
@@ -76,21 +65,16 @@ def segment_volume(
     """
     windows = windows or Windows()
     found = np.zeros(hounsfield.shape, np.float16)
-    field = lung_field(hounsfield) if windows.only_lungs else None
+    field = lung_field(hounsfield)
     for start in range(0, len(hounsfield), SLAB):
         slab = hounsfield[start : start + SLAB]
-        box = _box_of(slab, None if field is None else field[start : start + SLAB])
+        box = lung_box(field[start : start + SLAB], slab.shape[1:], _MARGIN)
         if box is not None:
             rows, columns = slice(box.top, box.bottom), slice(box.left, box.right)
             part = _segment_slab(network, window(slab[:, rows, columns]), windows)
             found[start : start + SLAB, rows, columns] = part
         on_slices(start + len(slab), len(hounsfield))
     return found
-
-
-def _box_of(slab: NDArray[Any], field: NDArray[np.bool_] | None) -> Box | None:
-    _, height, width = slab.shape
-    return Box(0, height, 0, width) if field is None else lung_box(field, (height, width), _MARGIN)
 
 
 def _segment_slab(

@@ -66,7 +66,7 @@ def _large_bodies(field: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return (sizes >= _SMALLER_ORGANS * max(1, sizes.max()))[labels]
 
 
-def lung_box(field: Bool[np.ndarray, "slices _y _x"], shape: tuple[int, int], margin: int) -> Box | None:
+def lung_box(field: Bool[np.ndarray, "slices _y _x"], shape: tuple[int, ...], margin: int) -> Box | None:
     """The box around the lungs of some slices, `margin` pixels wider on each side; None without any."""
     found: NDArray[np.bool_] = np.any(field, axis=0)
     if not found.any():
