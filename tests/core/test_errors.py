@@ -1,4 +1,4 @@
-from torchcaps.core import first_line, unknown_name
+from torchcaps.core import first_line, reason_of, unknown_name
 
 
 def test_a_message_lists_few_names():
@@ -11,3 +11,8 @@ def test_a_message_lists_few_names():
 def test_the_first_line_of_a_message_stands_for_it():
     assert first_line(RuntimeError("out of memory\nTried to allocate 2 GiB")) == "out of memory"
     assert first_line(ValueError()) == ""
+
+
+def test_a_reason_is_short_and_never_empty():
+    assert reason_of(EOFError()) == "EOFError"
+    assert len(reason_of(ValueError("it holds " + 1000 * "0"))) < 300

@@ -1,6 +1,6 @@
 """What every other package stands on: registry, types, errors, seeding, rotations and squash functions."""
 
-from .errors import MissingDataError, UnknownNameError, UserError, first_line, unknown_name
+from .errors import MissingDataError, UnknownNameError, UserError, first_line, reason_of, unknown_name
 from .extras import EXTRAS, need
 from .fields import (
     Plain,
@@ -104,6 +104,7 @@ __all__ = [
     "pose_lengths",
     "quaternions_of_euler",
     "random_rotations",
+    "reason_of",
     "register_metrics",
     "require_equal_lengths",
     "require_labels",

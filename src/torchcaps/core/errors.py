@@ -21,6 +21,7 @@ class MissingDataError(UserError, FileNotFoundError):
 
 
 _MOST_NAMED = 20  # names that one message lists
+_LONGEST_REASON = 120  # characters; some errors quote the bytes of the file
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], advice: str = "") -> UnknownNameError:
@@ -35,6 +36,11 @@ def unknown_name(kind: str, name: str, known: Iterable[str], advice: str = "") -
 def first_line(error: BaseException) -> str:
     """The first line of a message: those of PyTorch and of the readers of files go on with details."""
     return str(error).partition("\n")[0]
+
+
+def reason_of(error: BaseException) -> str:
+    """What a reader of files has to say of a damaged one, in few words; the kind of an error without any."""
+    return first_line(error)[:_LONGEST_REASON] or type(error).__name__
 
 
 def _listed(names: list[str]) -> str:

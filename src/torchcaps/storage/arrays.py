@@ -9,12 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError, first_line
+from torchcaps.core import UserError, reason_of
 
 from .files import write_atomically
 
 Found = TypeVar("Found")
-_LONGEST_PROBLEM = 120  # characters; some errors quote the bytes of the file
 
 
 class Form(NamedTuple):
@@ -58,8 +57,7 @@ def _read(read: Callable[[], Found], path: Path, what: str) -> Found:
     try:
         return read()
     except Exception as error:  # of zip files, of zlib, of Python's reader of numbers, and of memory
-        problem = first_line(error)[:_LONGEST_PROBLEM] or type(error).__name__
-        raise UserError(f"{path} is no {what}, or damaged ({problem}); write it anew") from error
+        raise UserError(f"{path} is no {what}, or damaged ({reason_of(error)}); write it anew") from error
 
 
 def _check_form(array: NDArray[Any], form: Form, where: str) -> None:

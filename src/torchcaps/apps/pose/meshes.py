@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import MissingDataError, UserError, reason_of
 from torchcaps.data.folders import visible_files, visible_folders
 from torchcaps.data.rendering import Mesh, MeshSet, NamedMesh
 
@@ -93,8 +93,7 @@ def _load(path: Path) -> Any:
     except UserError:
         raise
     except Exception as error:  # readers of damaged files fail in any way
-        problem = " ".join(str(error).split())[:200] or type(error).__name__
-        raise UserError(f"{path} is damaged or empty ({problem})") from error
+        raise UserError(f"{path} is damaged or empty ({reason_of(error)})") from error
 
 
 def _of_polygons(file: PolygonFile, path: Path) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
-from torchcaps.core import MissingDataError, UserError, first_line
+from torchcaps.core import MissingDataError, UserError, reason_of
 from torchcaps.storage import read_json, write_atomically, write_json
 
 from ..plan import Experiment
@@ -89,8 +89,7 @@ def _results_packed(archive: Path) -> Iterator[tuple[str, object]]:
                 if place is not None and file is not None:
                     yield place, json.loads(file.read())
     except _DAMAGE as error:
-        problem = first_line(error) or type(error).__name__
-        raise UserError(f"{archive} is no archive of results that can be read: {problem}") from error
+        raise UserError(f"{archive} is no archive of results that can be read: {reason_of(error)}") from error
 
 
 def _place_of(member: tarfile.TarInfo) -> str | None:

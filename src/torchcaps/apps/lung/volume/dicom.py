@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError, first_line, need, shown
+from torchcaps.core import MissingDataError, UserError, need, reason_of, shown
 
 from .slice_order import Ordered, order_slices, volume_affine
 from .volume import Volume, doubts
@@ -26,7 +26,6 @@ _PLUGINS = 'pip install "pylibjpeg[all]"'
 _CT_SLICES = "1.2.840.10008.5.1.4.1.1.2"
 _ALL_IN_ONE = f"{_CT_SLICES}."  # begins the kinds of files that hold all slices
 DICOM_SUFFIXES = {".dcm", ".dicom", ".ima"}
-_LONGEST_PROBLEM = 200  # characters; some errors quote the bytes of the file
 _LARGEST = 1e6  # slope and intercept; no Hounsfield units come of larger ones, nor of slopes near 0
 _SAME_ANGLE = 1e-3
 _SAME_SPACING = 1e-3  # share of a spacing by which slices may differ
@@ -305,7 +304,6 @@ def _damage_named(path: Path) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:  # pydicom raises many kinds for damaged files
-        reason = first_line(error)[:_LONGEST_PROBLEM] or type(error).__name__
-        raise UserError(f"{path} is damaged ({reason}); get it again") from error
+        raise UserError(f"{path} is damaged ({reason_of(error)}); get it again") from error
     finally:
         logger.setLevel(level)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError, first_line, need
+from torchcaps.core import UserError, need, reason_of
 
 from .volume import Volume, doubts
 
@@ -19,7 +19,6 @@ NIFTI_SUFFIXES = (".nii", ".nii.gz")
 _TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])  # NIfTI counts millimetres to the right and to the front
 _MOST_VOXELS = 1 << 31
 _AIR = -1000  # Hounsfield units
-_LONGEST_PROBLEM = 200  # characters
 _PIECE = 1 << 24  # bytes that are read at once
 _MILLIMETRES = {"meter": 1e3, "micron": 1e-3}  # what a header does not name is in millimetres
 
@@ -86,8 +85,9 @@ def _load(path: Path) -> _Loaded:
     except UserError:
         raise
     except Exception as error:  # nibabel raises many kinds for damaged files
-        problem = first_line(error)[:_LONGEST_PROBLEM] or type(error).__name__
-        raise UserError(f"{path} is damaged or cannot be read as NIfTI ({problem}); get it again") from error
+        raise UserError(
+            f"{path} is damaged or cannot be read as NIfTI ({reason_of(error)}); get it again"
+        ) from error
     if values.dtype.kind not in "iufb":
         raise UserError(f"{path} holds {values.dtype}; a CT volume holds numbers")
     axes = "".join(nibabel.orientations.ornt2axcodes(own))
