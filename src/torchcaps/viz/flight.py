@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from .markup import element, fill, read_template, to_script
+from .markup import cards, fill, read_template, to_script
 from .pictures import Array, to_data_uri
 from .style import COOL, INK, MUTED, TEXT, WARM, axes_at, canvas, name_marks, plain_chart
 
@@ -159,10 +159,6 @@ def _curve(axes: Axes, values: Sequence[float | None], colour: str) -> Line2D:
 
 def flight_page(drawing: FlightDrawing, numbers: Mapping[str, object]) -> str:
     """One page, which needs nothing else, that replays a flight over its map."""
-    rows = [
-        element("div", element("dt", escape(name)), element("dd", escape(_shown(value))))
-        for name, value in numbers.items()
-    ]
     facts = {
         "estimates": drawing.estimates.round(5).tolist(),
         "truth": [None if place is None else [round(v, 5) for v in place] for place in drawing.truth],
@@ -177,7 +173,7 @@ def flight_page(drawing: FlightDrawing, numbers: Mapping[str, object]) -> str:
         "flight.html",
         title=escape(drawing.title),
         style=read_template("report.css") + read_template("flight.css"),
-        numbers=element("dl", *rows, class_="numbers"),
+        numbers=cards({name: _shown(value) for name, value in numbers.items()}),
         picture=to_data_uri(drawing.ground),
         ratio=f"{drawing.metres[0]:.0f} / {drawing.metres[1]:.0f}",
         width=f"{drawing.metres[0]:,.0f}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -45,6 +45,15 @@ def paragraphs(text: str) -> str:
 def row(cells: Iterable[object], tag: str = "td") -> str:
     """A row of a table."""
     return element("tr", *(element(tag, escape(str(cell))) for cell in cells))
+
+
+def cards(numbers: Mapping[str, str]) -> str:
+    """Numbers at the top of a page, each under its name; nothing where there are none."""
+    named = [
+        element("div", element("dt", escape(name)), element("dd", escape(number)))
+        for name, number in numbers.items()
+    ]
+    return element("dl", *named, class_="numbers") if named else ""
 
 
 def to_script(data: object) -> str:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from torchcaps.core import UserError
 from torchcaps.storage import write_text
 
-from .markup import element, fill, paragraphs, read_template, row
+from .markup import cards, element, fill, paragraphs, read_template, row
 from .pictures import png_uri
 from .style import pixel_size, to_png
 
@@ -66,16 +66,12 @@ class Report:
 
     def to_html(self) -> str:
         """The whole page."""
-        numbers = [
-            element("div", element("dt", escape(name)), element("dd", escape(value)))
-            for name, value in self._numbers.items()
-        ]
         return fill(
             "report.html",
             title=escape(self.title),
             style=read_template("report.css"),
             subtitle=paragraphs(self.subtitle),
-            numbers=element("dl", *numbers, class_="numbers") if numbers else "",
+            numbers=cards(self._numbers),
             sections="\n".join(self._sections),
         )
 
