@@ -20,9 +20,9 @@ from torchcaps.zoo import (
 )
 
 Kind = Literal["flight", "pose", "slices", "parts"]
-_PAGES: dict[str, tuple[Kind, tuple[str, ...]]] = {
-    "flight.html": ("flight", ("flight.html", "summary.json")),
-    "page.html": ("slices", ("page.html", "nodules.csv")),
+_PAGES: dict[Kind, tuple[str, str]] = {  # a page, and what is written beside it
+    "flight": ("flight.html", "summary.json"),
+    "slices": ("page.html", "nodules.csv"),
 }
 _UNREADY = {
     "*.dcm": "torchcaps lung segment {folder} --run RUN --out found, then torchcaps app found",
@@ -38,8 +38,8 @@ class Choice:
     key: str
     title: str
     source: str | Path
-    has_rem: bool = False
-    pictures: str = ""  # what it learnt from: networks of the same pictures can be asked of one
+    has_rem: bool
+    pictures: str  # what it learnt from: networks of the same pictures can be asked of one
 
 
 @dataclass
@@ -125,8 +125,8 @@ def _add_folder(given: Given, folder: Path) -> None:
     runs = [path for path in (folder, folder / "run", folder / "rem") if (path / "recipe.json").is_file()]
     for path in runs:
         _add_run(given, path)
-    pages = [(kind, folder / page) for page, (kind, files) in _PAGES.items() if _holds(folder, files)]
-    for kind, page in pages:
+    pages = {kind: folder / files[0] for kind, files in _PAGES.items() if _holds(folder, files)}
+    for kind, page in pages.items():
         given.add_tab(kind, page)
     if not runs and not pages:
         _refuse(folder)

@@ -22,7 +22,7 @@ class Preparation:
     """How a trunk is trained, pruned and tuned, and the capsules on it are trained."""
 
     trunk: Changes = field(default_factory=dict)
-    tuning: Changes = field(default_factory=dict)
+    tuning: Changes
     capsules: Changes = field(default_factory=dict)
     search: StructuredPruning
 

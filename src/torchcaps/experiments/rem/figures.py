@@ -96,8 +96,8 @@ def _figure(
     *,
     settings: tuple[TreeSetting, ...],
     metrics: tuple[str, ...],
+    claim: Claim,
     draw: Callable[[Rows], bytes] | None = None,
-    claim: Claim | None = None,
 ) -> None:
     register(
         on_rem(
@@ -110,7 +110,7 @@ def _figure(
             perform=look_again(look, (MNIST_TABLE,)),
             settings=settings,
             draw=draw,
-            claims=() if claim is None else (claim,),
+            claims=(claim,),
             deviations=(SHARED_RUNS.format(MNIST_TABLE.label),),
         )
     )

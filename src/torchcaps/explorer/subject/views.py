@@ -36,9 +36,7 @@ def view_cover(covering: Covering) -> Plain:
     return {"heat": heat_uri(covering.heat()), "words": words, "done": covering.is_done}
 
 
-def view_look(
-    look: Look, subject: Subject, *, label: int | None = None, prepared: str = "", hint: str = ""
-) -> Plain:
+def view_look(look: Look, subject: Subject, *, label: int | None, prepared: str, hint: str) -> Plain:
     """An image as one network sees it."""
     names, values = subject.info.classes, look.activations.tolist()
     doubt = f" If {hint}" if hint else ""

@@ -39,8 +39,8 @@ def tree_facts(
     names: list[str],
     shape: tuple[int, ...],
     *,
-    field: ReceptiveField | None = None,
-    shares: Array | None = None,
+    field: ReceptiveField | None,
+    shares: Array | None,
 ) -> dict[str, Fact]:
     """The facts of every capsule in the tree, by the name that its mark has on the page."""
     last = len(tree.layer_sizes) - 1

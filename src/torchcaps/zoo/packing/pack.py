@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchcaps.core import METRICS, Plain, UserError, as_plain
@@ -47,7 +47,7 @@ class _Content:
     """The files of a network beside weights and recipe, as plain data without paths."""
 
     result: Plain
-    beside: dict[str, Plain] = field(default_factory=dict)
+    beside: dict[str, Plain]
 
 
 def pack_run(run_folder: Path, name: str, packing: Packing | None = None, *, out: Path = PACKAGED) -> Entry:
