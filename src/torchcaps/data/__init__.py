@@ -33,6 +33,7 @@ from .examples import (
     OverlaidImages,
     PlacedImages,
     PosedImages,
+    split_validation,
 )
 from .fit import Fit, fit_picture, undo_fit
 from .folders import (
@@ -59,7 +60,6 @@ from .preprocess import (
 )
 from .readers.eth80 import read_eth80_masks, read_eth80_views
 from .readers.files import DamagedFileError
-from .split import split_validation
 from .synthetic.partwhole.dataset import draw_named, partwhole_settings
 from .synthetic.partwhole.design import Design
 from .synthetic.partwhole.draw import PartWhole, draw_partwhole

@@ -13,6 +13,7 @@ from torch import Tensor
 from torchcaps.core import PoseTarget, UserError
 
 from .lazy_images import FileImages, Indices, LazyImages
+from .split import Parts, split_groups, split_indices
 
 Kind = TypeVar("Kind", bound="Examples")  # run-time checks of annotations do not know `Self`
 
@@ -52,14 +53,12 @@ class Examples(ABC):
             and not stored.
         divide: Draws a part that trains and one that validates, so many examples together, from a share and
             a seed, where a split of examples that were drawn would show the same objects in both parts.
-        origins: The number of the image that each example is a version of, where several are of one.
     """
 
     task: ClassVar[str]  # the one that learns from this kind
     pictures: ClassVar[Mapping[str, Mode]] = {}  # targets of the size of the images, and how they are resized
     remake: Remake | None = None
     divide: Divide | None = None
-    origins: Int64[Tensor, " count"] | None = None
 
     def __init__(
         self, images: Images, targets: dict[str, Tensor | LazyImages], classes: tuple[str, ...]
@@ -126,6 +125,10 @@ class Examples(ABC):
     def batches(self, size: int) -> Iterator[tuple[Tensor, Any]]:
         """Images and targets in their order, `size` at a time."""
         return map(self.at, torch.split(torch.arange(len(self), device=self.device), size))
+
+    def split_indices(self, fraction: float, seed: int) -> Parts:
+        """Which examples train and which validate; a kind whose examples belong together keeps them so."""
+        return split_indices(len(self), fraction, seed)
 
     def expect(self, indices: Tensor) -> None:
         """Say which examples are asked for next; files are read meanwhile."""
@@ -207,6 +210,10 @@ class VersionedImages(LabelledImages):
         super().__init__(images, labels, classes)
         self.origins = origins
 
+    def split_indices(self, fraction: float, seed: int) -> Parts:
+        """All versions of an image train, or all of them validate; `fraction` is that of the images."""
+        return split_groups(self.origins, fraction, seed)
+
 
 class MaskedImages(Examples):
     """Images with a mask each: the number of the class at every pixel, counted from 1; 0 is background."""
@@ -283,13 +290,9 @@ class PlacedImages(Examples):
         """Numbers of places."""
         return self.places[indices]
 
-    def split_places(self, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
-        """The numbers of the places that train and of those that validate."""
-        from .split import split_indices  # imports this module
-
-        names = torch.unique(self.places)
-        train, validation = split_indices(len(names), fraction, seed)
-        return names[train], names[validation]
+    def split_indices(self, fraction: float, seed: int) -> Parts:
+        """Whole places: images of a place that trains would make validation too easy."""
+        return split_groups(self.places, fraction, seed)
 
 
 class OverlaidImages(Examples):
@@ -323,6 +326,18 @@ class OverlaidImages(Examples):
     def targets_at(self, indices: Tensor) -> Int64[Tensor, "chosen 2"]:
         """Both class numbers."""
         return self.labels[indices]
+
+
+def split_validation(data: Kind, fraction: float = 0.05, seed: int = 0) -> tuple[Kind, Kind]:
+    """The training and the validation part of `data`: disjoint, complete, and the same for the same seed.
+
+    Examples that belong together stay together, as their kind says. Examples that are made of several images
+    are drawn anew, each part from images of its own.
+    """
+    if data.divide is not None:
+        return cast(tuple[Kind, Kind], data.divide(len(data), fraction, seed))
+    train, validation = data.split_indices(fraction, seed)
+    return data.subset(train), data.subset(validation)
 
 
 def _check_numbers(name: str, numbers: Tensor, count: int, classes: int) -> None:

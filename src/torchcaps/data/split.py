@@ -1,8 +1,8 @@
-"""Setting images aside for validation."""
+"""Which examples are set aside for validation."""
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+from typing import TypeAlias
 
 import torch
 from jaxtyping import Int64
@@ -10,15 +10,11 @@ from torch import Tensor
 
 from torchcaps.core import UserError, generator
 
-from .examples import Examples
-
-Kind = TypeVar("Kind", bound=Examples)
+Parts: TypeAlias = tuple[Int64[Tensor, " train"], Int64[Tensor, " validation"]]  # indices, in ascending order
 
 
-def split_indices(
-    count: int, fraction: float = 0.05, seed: int = 0
-) -> tuple[Int64[Tensor, " train"], Int64[Tensor, " validation"]]:
-    """Which of `count` images train and which validate, in ascending order, by a random stream of its own."""
+def split_indices(count: int, fraction: float = 0.05, seed: int = 0) -> Parts:
+    """Which of `count` images train and which validate, by a random stream of its own."""
     if not 0 < fraction < 1:
         raise UserError(f"the validation fraction must lie between 0 and 1, got {fraction}")
     num_validation = round(count * fraction)
@@ -31,20 +27,13 @@ def split_indices(
     return order[num_validation:].sort().values, order[:num_validation].sort().values
 
 
-def split_validation(data: Kind, fraction: float = 0.05, seed: int = 0) -> tuple[Kind, Kind]:
-    """The training and the validation part of `data`: disjoint, complete, and the same for the same seed.
+def split_groups(groups: Int64[Tensor, " count"], fraction: float, seed: int) -> Parts:
+    """As `split_indices`, for examples that are of the same part where they have the same number."""
+    numbers = torch.unique(groups)
+    train, validation = split_indices(len(numbers), fraction, seed)
+    return members(groups, numbers[train]), members(groups, numbers[validation])
 
-    Versions of one image stay together: `fraction` is then that of the images they are of. Examples that are
-    made of several images are drawn anew, each part from images of its own.
-    """
-    if data.divide is not None:
-        return cast(tuple[Kind, Kind], data.divide(len(data), fraction, seed))
-    if data.origins is None:
-        train, validation = split_indices(len(data), fraction, seed)
-    else:
-        found = torch.unique(data.origins)
-        train, validation = (
-            torch.isin(data.origins, found[part.to(found.device)]).nonzero()[:, 0]
-            for part in split_indices(len(found), fraction, seed)
-        )
-    return data.subset(train), data.subset(validation)
+
+def members(groups: Int64[Tensor, " count"], chosen: Int64[Tensor, " _"]) -> Int64[Tensor, " members"]:
+    """The indices of the examples whose number is chosen."""
+    return torch.isin(groups, chosen).nonzero()[:, 0]

@@ -15,9 +15,9 @@ from torch.nn import functional as F
 from torchcaps.core import UserError, generator
 
 from ..api import DatasetInfo, Split
-from ..examples import LabelledImages, OverlaidImages
+from ..examples import LabelledImages, OverlaidImages, split_validation
 from ..family import register_family
-from ..split import split_indices, split_validation
+from ..split import split_indices
 from ..transforms import shift
 from .base import derived_info, load_base
 

@@ -15,6 +15,7 @@ from torchcaps.storage import read_json, write_json
 
 from ..api import Frame, Split
 from ..examples import PlacedImages
+from ..split import Parts, members
 from .crops import MapImages, Views
 from .stack import SeasonStack, load_stack, save_stack
 
@@ -58,8 +59,8 @@ class PlacePlan:
 class PlacedCrops(PlacedImages):
     """Crops of maps; validation looks at ground that no training crop shows."""
 
-    def split_places(self, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
-        """The places that train, and those of the eastern part of each map, which validate."""
+    def split_indices(self, fraction: float, seed: int) -> Parts:
+        """Whole places; those of the eastern part of each map validate."""
         del seed
         images = self.images
         assert isinstance(images, MapImages)
@@ -74,7 +75,7 @@ class PlacedCrops(PlacedImages):
                 f"{images.side} pixels must not show ground of training crops; take more places, larger "
                 "maps, a smaller model.image_size, or another data.validation"
             )
-        return train, validation
+        return members(self.places, train), members(self.places, validation)
 
     def _split_map(self, number: int, fraction: float, reach: float) -> tuple[Tensor, Tensor]:
         views: Views = self.images.views  # type: ignore[attr-defined]  # checked by the caller

@@ -14,7 +14,7 @@ from torchcaps.data import DatasetInfo, Examples, PlacedImages
 from torchcaps.models import Network
 
 from ..objective import Objective
-from .api import TASKS, Answer, Kind, Meter, Task
+from .api import TASKS, Answer, Meter, Task
 
 register_metrics(Metric("recall_at_1", "recall at 1", "higher", "%", 100.0))
 
@@ -74,15 +74,6 @@ class Retrieval(Task[DescriptorOutput, Tensor]):
 
     def check_model(self, model: Network, info: DatasetInfo) -> None:
         """Any descriptor network fits any places."""
-
-    def split(self, examples: Kind, fraction: float, seed: int) -> tuple[Kind, Kind]:
-        """Whole places: images of a place that trains would make validation too easy."""
-        assert isinstance(examples, PlacedImages)
-        train, validation = examples.split_places(fraction, seed)
-        return (
-            examples.subset(torch.isin(examples.places, train).nonzero()[:, 0]),
-            examples.subset(torch.isin(examples.places, validation).nonzero()[:, 0]),
-        )
 
     def batches(
         self, examples: Examples, batch_size: int, per_place: int, random: torch.Generator
