@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, need
+from torchcaps.core import MissingDataError
 
 from ..api import DATASETS, Split
 from ..examples import LabelledImages
 from .files import DamagedFileError, search_folders
 from .idx import MNIST
-from .matlab import unpack_matlab
+from .matlab import read_matlab
 
 _SIDE = 40
 _VARIABLE = "affNISTdata"
@@ -37,8 +35,9 @@ def read_affnist(data_dir: Path, split: Split) -> LabelledImages:
 
 def read_affnist_file(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Images (count, 40, 40) and labels of one file; pixels are stored column by column."""
-    record = _load(path)
+    content = read_matlab(path, "affnist", [_VARIABLE])
     try:
+        record = content[_VARIABLE][0, 0]
         pixels, labels = record["image"], record["label_int"].reshape(-1)
     except (KeyError, IndexError, ValueError, AttributeError, TypeError) as error:
         raise DamagedFileError(path, f"holds no {_VARIABLE} with image and label_int", "affnist") from error
@@ -70,17 +69,6 @@ def _files(data_dir: Path, split: Split) -> list[Path]:
 def _number(path: Path) -> tuple[int, str]:
     digits = re.sub(r"\D", "", path.stem)
     return int(digits or 0), path.name
-
-
-def _load(path: Path) -> Any:
-    loadmat = need("scipy.io", "reading affNIST").loadmat
-    try:
-        unpacked = BytesIO(unpack_matlab(path, "affnist"))
-        return loadmat(unpacked, variable_names=[_VARIABLE])[_VARIABLE][0, 0]
-    except DamagedFileError:
-        raise
-    except Exception as error:  # scipy raises a dozen kinds for damaged files
-        raise DamagedFileError(path, f"not a complete affNIST file ({error})", "affnist") from error
 
 
 AFFNIST = DATASETS.register("affnist")(

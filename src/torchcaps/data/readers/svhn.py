@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -10,18 +9,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from torchcaps.core import need
-
 from ..api import DATASETS, DatasetInfo, RemoteFile, Split
 from ..examples import LabelledImages
 from .files import DamagedFileError, find_file
-from .matlab import unpack_matlab
+from .matlab import read_matlab
 
 
 def read_svhn(data_dir: Path, split: Split) -> LabelledImages:
     """One split of SVHN; the files write digit 0 as class 10, which becomes label 0."""
     path = find_file(SVHN, f"{split}_32x32.mat", data_dir)
-    content = _load_matlab(path)
+    content = read_matlab(path, "svhn", ["X", "y"])
     pixels, digits = content.get("X"), content.get("y")
     if not _is_array(pixels, "u") or pixels.itemsize != 1 or not _is_array(digits, "iuf"):
         held = ", ".join(f"{key} of {value.dtype}" for key, value in sorted(content.items()))
@@ -47,20 +44,6 @@ def read_svhn(data_dir: Path, split: Split) -> LabelledImages:
 def _is_array(value: Any, kinds: str) -> TypeGuard[NDArray[Any]]:
     """Whether a variable is there as an array of these kinds of numbers, not a cell, text or sparse one."""
     return isinstance(value, np.ndarray) and value.dtype.kind in kinds
-
-
-def _load_matlab(path: Path) -> dict[str, Any]:
-    loadmat = need("scipy.io", "reading SVHN").loadmat
-    try:
-        content = loadmat(BytesIO(unpack_matlab(path, "svhn")), variable_names=["X", "y"])
-    except DamagedFileError:
-        raise
-    except Exception as error:  # scipy raises a dozen kinds for damaged files
-        size = path.stat().st_size
-        expected = next(file.size for file in SVHN.files if file.path.endswith(path.name))
-        problem = f"not a complete MATLAB file ({error}); expected {expected} bytes, found {size}"
-        raise DamagedFileError(path, problem, "svhn") from error
-    return {key: value for key, value in content.items() if not key.startswith("__")}
 
 
 SVHN = DATASETS.register("svhn")(
