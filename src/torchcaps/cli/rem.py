@@ -17,6 +17,7 @@ from .terminal import (
     ProgressBar,
     Quiet,
     choose_device,
+    choose_machine,
     levels_for,
     print_json,
     print_table,
@@ -56,12 +57,11 @@ def command(
     Prints accuracy, parse trees and sparsity; a recipe is trained first.
     """
     from torchcaps.pages import summarise_run
-    from torchcaps.train import Machine, Run
+    from torchcaps.train import Run
     from torchcaps.zoo import given_name
 
-    chosen = choose_device(device)
-    machine = Machine(device=chosen, precision=precision, data_dir=data_dir)  # type: ignore[arg-type]
-    planned = _plan(sources, out, set_ or [], machine, levels=levels)
+    chosen, machine = choose_device(device), choose_machine(device, precision, data_dir, quiet=quiet)
+    planned = _plan(sources, out, set_ or [], levels=levels)
     found = []
     for source in planned:
         run = source if isinstance(source, Run) else _train(source, machine, is_quiet=json or quiet)
@@ -81,16 +81,13 @@ class _Training(NamedTuple):
     folder: Path
 
 
-def _plan(
-    sources: list[str], out: Path, changes: list[str], machine: Machine, *, levels: str
-) -> list[Run | _Training]:
+def _plan(sources: list[str], out: Path, changes: list[str], *, levels: str) -> list[Run | _Training]:
     """Every source as a run or a training; what cannot be done is refused before anything is trained."""
     from torchcaps.core import UserError
     from torchcaps.parse import check_levels
-    from torchcaps.train import check_machine, load_run
+    from torchcaps.train import load_run
     from torchcaps.zoo import find_run, is_pretrained
 
-    check_machine(machine)
     sources = [str(find_run(source)) if is_pretrained(source) else source for source in sources]
     is_run = [(Path(source) / "recipe.json").is_file() for source in sources]
     if changes and all(is_run):
