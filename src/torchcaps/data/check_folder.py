@@ -11,7 +11,7 @@ from .api import open_dataset, resolve_data_dir
 from .folders.class_folders import folders_of_classes, list_splits
 from .folders.folder import guess_task, parse_folder_name
 from .folders.layout import has_split_folders
-from .folders.picture import OF_PHONES, SUFFIXES, files_below, is_visible, skipped_images
+from .folders.listing import OF_PHONES, SUFFIXES, files_below, is_visible, skipped_images
 
 _SIDE = 32  # pixels that photographs are brought to when they are only checked
 

@@ -5,7 +5,7 @@ from PIL import ExifTags, Image
 from torchcaps.core import UserError
 from torchcaps.data import find_images, open_any, opened_picture, without_transparency
 from torchcaps.data.folders import skipped_images
-from torchcaps.data.folders.picture import files_below
+from torchcaps.data.folders.listing import files_below
 
 PIXELS = np.arange(6, dtype=np.uint8).reshape(2, 3) * 40
 

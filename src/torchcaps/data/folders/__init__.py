@@ -2,20 +2,16 @@
 
 from .class_folders import folders_of_classes, list_files, read_test_folders
 from .folder import folder_path, parse_folder_name
+from .listing import SUFFIXES, find_images, skipped_images, visible_files, visible_folders
 from .picture import (
     PICTURE_MODES,
-    SUFFIXES,
     as_bytes,
-    find_images,
     is_animation,
     open_any,
     opened_picture,
-    raise_all,
-    skipped_images,
-    visible_files,
-    visible_folders,
     without_transparency,
 )
+from .unopened import raise_all
 
 __all__ = [
     "PICTURE_MODES",

@@ -21,17 +21,9 @@ from .layout import (
     split_folder,
     validation_folder,
 )
-from .picture import (
-    OF_PHONES,
-    SUFFIXES,
-    common_mode,
-    raise_all,
-    read_picture,
-    read_pictures,
-    visible_files,
-    visible_folders,
-    visible_images,
-)
+from .listing import OF_PHONES, SUFFIXES, visible_files, visible_folders, visible_images
+from .picture import common_mode, read_picture, read_pictures
+from .unopened import raise_all
 
 _LAYOUT = "PATH/train/<class>/ and PATH/test/<class>/, or PATH/<class>/ alone, with an image file in each"
 

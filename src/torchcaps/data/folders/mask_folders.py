@@ -21,18 +21,9 @@ from ..api import Frame, Split
 from ..examples import MaskedImages
 from ..fit import fit_picture
 from .layout import SPLIT_FOLDERS, FolderContent, split_by_name, split_folder, validation_folder
-from .picture import (
-    ARRAY_SUFFIX,
-    SUFFIXES,
-    common_mode,
-    mode_and_size,
-    open_any,
-    raise_all,
-    read_picture,
-    read_pictures,
-    visible_files,
-    visible_images,
-)
+from .listing import SUFFIXES, visible_files, visible_images
+from .picture import ARRAY_SUFFIX, common_mode, mode_and_size, open_any, read_picture, read_pictures
+from .unopened import raise_all
 
 _CLASS_FILE = "classes.txt"
 _MASK_SUFFIXES = {".png", ".tif", ".tiff", ".bmp", ARRAY_SUFFIX, ".jpg", ".jpeg", ".webp"}

@@ -1,13 +1,11 @@
-"""Image files: which there are, how one is opened, and how many are read at once."""
+"""Image files: how one is opened, and how many are read at once."""
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from glob import glob, has_magic
 from io import BytesIO
 from pathlib import Path
 
@@ -16,130 +14,22 @@ import torch
 from PIL import ExifTags, Image, ImageOps, ImageSequence, UnidentifiedImageError
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError
+from torchcaps.core import UserError
 
 from ..api import Frame
 from ..fit import fit_picture
 from ..lazy_images import FileImages
-from .unopened import opening, unopened
+from .listing import what_it_is
+from .unopened import opening, raise_all, unopened
 
-SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"}
 ARRAY_SUFFIX = ".npy"
-OF_PHONES = {".heic", ".heif", ".avif"}
-_HEIF_BRANDS = {b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1"}  # ISO 23008-12
-_OF_SYSTEMS = ("__MACOSX", "__pycache__")  # folders that programs leave behind
 # what pillow may take a file for, whatever its name; for some others it starts programs, such as Ghostscript
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "PPM")
 _ANIMATED = ("GIF", "PNG", "WEBP")  # formats that hold animations; others hold previews
 _ONE_HEADER = threading.Lock()  # Python 3.11 may fail where threads parse headers of arrays at once
 GREY_MODES = {"1", "L", "LA"}
 MOST_BYTES_IN_MEMORY = 4 << 30  # more are read from their files, batch by batch
-_MOST_NAMED = 10  # bad files that one message lists
 PICTURE_MODES = {1: "L", 3: "RGB"}  # of pillow, by the channels of a dataset
-
-
-def visible_files(folder: Path, suffixes: set[str]) -> list[Path]:
-    """The files with one of these endings, sorted; hidden files and what systems leave behind are skipped."""
-    with opening(folder):
-        return sorted(
-            path
-            for path in folder.iterdir()
-            if path.suffix.lower() in suffixes and not path.name.startswith(".") and path.is_file()
-        )
-
-
-def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
-    """The image files of a folder to learn from.
-
-    What would be left out is an error: photographs of phones, links to nothing, and images in folders below.
-    """
-    phones, files = visible_files(folder, OF_PHONES), visible_files(folder, suffixes)
-    problems = [f"{path} cannot be read as an image ({_what_it_is(path)})" for path in phones]
-    for path in sorted(folder.iterdir()):
-        if path.suffix.lower() in suffixes and path.is_symlink() and not path.exists():
-            problems.append(f"{path} is a link to a file that is not there")
-        elif path.suffix.lower() in suffixes and path.is_dir():
-            problems.append(f"{path} is a folder, where an image file is expected; rename it or remove it")
-    for below in visible_folders(folder):
-        images = (path for path in files_below(below) if path.suffix.lower() in suffixes)
-        if any(is_visible(path, folder) for path in images):
-            problems.append(f"{below} holds images, but only those in {folder} itself are read")
-    raise_all(problems)
-    return files
-
-
-def visible_folders(folder: Path) -> list[Path]:
-    """The folders in a folder, sorted, without hidden ones."""
-    with opening(folder):
-        return sorted(path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
-
-
-def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """All files in a folder and below it, sorted, but not those in hidden folders.
-
-    Links to folders are followed, but not to one `above`.
-    """
-    here = folder.resolve()
-    if here in above:
-        return
-    with opening(folder):
-        entries = sorted(folder.iterdir())
-    for path in entries:
-        if not path.is_dir():
-            yield path
-        elif not _is_hidden(path.name):  # that of a system may not be readable
-            yield from files_below(path, above | {here})
-
-
-def find_images(names: Sequence[str]) -> list[str]:
-    """The image files that `names` stand for: folders with all below them, and shell patterns.
-
-    Other names are returned as they are.
-    """
-    found: list[str] = []
-    for name in names:
-        if not name:
-            raise UserError("the name of an image is empty; name a file, or . for all in this folder")
-        path, is_folder = Path(name), os.path.isdir(name)  # of a name that cannot be one, opening says why
-        if not is_folder and (os.path.exists(name) or not has_magic(name)):
-            found.append(name)
-            continue
-        below = list(files_below(path)) if is_folder else sorted(map(Path, glob(name, recursive=True)))
-        images = [str(file) for file in below if file.suffix.lower() in SUFFIXES and is_visible(file, path)]
-        if not images:
-            phones = any(file.suffix.lower() in OF_PHONES for file in below)
-            hint = "; save photographs of phones (HEIC) as JPEG first" if phones else ""
-            raise MissingDataError(f"{name}: no image files ({', '.join(sorted(SUFFIXES))}){hint}")
-        found += images
-    return found
-
-
-def skipped_images(folder: Path) -> list[Path]:
-    """The images in a folder and below it that are not read because of how their names end."""
-    others = (
-        path
-        for path in files_below(folder)
-        if path.suffix.lower() not in SUFFIXES and is_visible(path, folder)
-    )
-    return [path for path in others if path.suffix.lower() in OF_PHONES or _is_image(path)]
-
-
-def _is_image(path: Path) -> bool:
-    try:
-        with Image.open(path):
-            return True
-    except Exception:  # pillow raises many kinds for what is none
-        return False
-
-
-def is_visible(file: Path, root: Path) -> bool:
-    """Whether `file` is one, and neither it nor a folder between it and `root` is hidden."""
-    parts = file.relative_to(root).parts if file.is_relative_to(root) else file.parts[-1:]
-    return file.is_file() and not any(map(_is_hidden, parts))
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".") or name in _OF_SYSTEMS
 
 
 @contextmanager
@@ -166,7 +56,7 @@ def opened_picture(
     except UserError:
         raise
     except UnidentifiedImageError as error:
-        raise UserError(f"{path} cannot be read as an image ({_what_it_is(path)})") from error
+        raise UserError(f"{path} cannot be read as an image ({what_it_is(path)})") from error
     except Image.DecompressionBombError as error:
         most = 2 * (Image.MAX_IMAGE_PIXELS or 0) // 10**6  # pillow refuses twice its limit
         raise UserError(
@@ -203,23 +93,6 @@ def _set_upright(image: Image.Image, name: str, *, may_be_deep: bool = False) ->
         raise UserError(f"{name} has the colours of CIELAB; save it as an RGB image first")
     if _is_turned(image):
         ImageOps.exif_transpose(image, in_place=True)
-
-
-def _what_it_is(path: Path) -> str:
-    if path.suffix.lower() in OF_PHONES or _is_heif(path):
-        return "a format of phones that is not read here: save it as JPEG first"
-    if path.is_file() and not path.stat().st_size:
-        return "the file is empty"
-    return "its content is of no known image format"
-
-
-def _is_heif(path: Path) -> bool:
-    """Whether a file has the content of HEIC, whose name may end in .jpg all the same."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        head = file.read(12)
-    return head[4:8] == b"ftyp" and head[8:] in _HEIF_BRANDS
 
 
 def without_transparency(picture: Image.Image, background: str = "white") -> Image.Image:
@@ -358,14 +231,3 @@ def _check_size(image: Tensor, first: Tensor, path: Path, first_path: Path) -> N
             f"{path} has {image.shape[2]}x{image.shape[1]} pixels, but {first_path} has "
             f"{first.shape[2]}x{first.shape[1]}; give a size to bring all images to, as in folder:PATH@64"
         )
-
-
-def raise_all(problems: Sequence[str]) -> None:
-    """One error for all problems; none where there are none."""
-    if not problems:
-        return
-    if len(problems) == 1:
-        raise UserError(problems[0])
-    listed = "".join(f"\n  {words}" for words in problems[:_MOST_NAMED])
-    more = f"\n  and {len(problems) - _MOST_NAMED} more" if len(problems) > _MOST_NAMED else ""
-    raise UserError(f"{len(problems)} files cannot be used; mend or remove them:{listed}{more}")

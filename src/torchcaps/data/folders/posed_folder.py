@@ -30,7 +30,8 @@ from ..rendering.poses import render_anew
 from ..rendering.rasterise import rasterise
 from ..rendering.view import View
 from .layout import FolderContent, split_by_name
-from .picture import open_any, raise_all, read_picture, read_pictures
+from .picture import open_any, read_picture, read_pictures
+from .unopened import raise_all
 
 POSES_FILE, SCENE_FILE, MESHES_FILE = "poses.csv", "scene.json", "meshes.npz"
 COLUMNS = ("image", "class", "w", "x", "y", "z")

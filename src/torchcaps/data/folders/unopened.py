@@ -1,13 +1,15 @@
-"""Why a file or a folder cannot be opened, in one line that says what to do."""
+"""Why files and folders cannot be opened, in words that say what to do."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from torchcaps.core import MissingDataError, UserError
+
+_MOST_NAMED = 10  # bad files that one message lists
 
 
 @contextmanager
@@ -48,3 +50,14 @@ def _missing(path: Path) -> MissingDataError:
     if path.is_symlink():
         return MissingDataError(f"{path} is a link to a file that is not there; remove it, or link to a file")
     return MissingDataError(f"no image at {path}")
+
+
+def raise_all(problems: Sequence[str]) -> None:
+    """One error for all problems; none where there are none."""
+    if not problems:
+        return
+    if len(problems) == 1:
+        raise UserError(problems[0])
+    listed = "".join(f"\n  {words}" for words in problems[:_MOST_NAMED])
+    more = f"\n  and {len(problems) - _MOST_NAMED} more" if len(problems) > _MOST_NAMED else ""
+    raise UserError(f"{len(problems)} files cannot be used; mend or remove them:{listed}{more}")
