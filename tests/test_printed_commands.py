@@ -1,20 +1,38 @@
-"""Every command that README and docs print exists, with the options and keys that it is given."""
+"""Every command that README and docs print exists, with the options and keys that it is given.
 
+Those of the quick start also run.
+"""
+
+import importlib.util
 import re
 import shlex
+import tomllib
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 import yaml
+from PIL import Image
+from zoo.handwriting import on_paper, written
 
+from torchcaps.apps.pose import load_scene
 from torchcaps.cli.main import app
 from torchcaps.train.recipe import load_recipe, packaged_recipes
 from torchcaps.train.recipe.keys import key_groups
 
+from command import completed
+
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "benchmarks/README.md"]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "benchmarks/README.md",
+    ROOT / "docs/gallery/README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "src/torchcaps/zoo/files").glob("*/card.md")),
+]
 FENCED = re.compile(r"```(?:\w*)\n(.*?)```", re.DOTALL)
 INLINE = re.compile(r"`(torchcaps [^`]+)`")
 PLACEHOLDER = re.compile(r"^[A-Z.{]|\.\.\.|\||^\[")
@@ -64,6 +82,52 @@ def test_recipes_that_documents_train_exist_and_take_the_keys_that_are_set(path)
         assert recipes[0] in packaged_recipes(), recipes[0]
         given = [change for change in changes if not PLACEHOLDER.search(change.partition("=")[2])]
         load_recipe(recipes[0], given)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_scripts_modules_targets_and_extras_in_documents_exist(path):
+    text = path.read_text()
+    for script in re.findall(r"python ([\w/]+\.py)", text):
+        assert (ROOT / script).is_file(), script
+    for module in re.findall(r"python -m ([\w.]+)", text):
+        assert importlib.util.find_spec(module), module
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"(?:`|^)make ([\w-]+)(?=`|\s{2,})", text, re.MULTILINE)) <= set(targets)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    named = re.findall(r"pip install (?:-e )?\"(?:torchcaps|\.)\[([\w,]+)\]", text)
+    assert {extra for names in named for extra in names.split(",")} <= set(extras)
+
+
+@pytest.fixture
+def workplace(tmp_path):
+    """A folder with the files that the quick start names: two photographs, and two classes of them."""
+    for name in ("digit.jpg", "photo.jpg"):
+        Image.fromarray(on_paper(written("7")).astype(np.uint8)).save(tmp_path / name)
+    pixels = np.random.default_rng(0).integers(0, 255, (20, 48, 64, 3), dtype=np.uint8)
+    for number, picture in enumerate(pixels):
+        folder = tmp_path / "my_photos" / ("cats", "dogs")[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture).save(folder / f"{number}.jpg")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_quick_start_run_one_after_the_other(workplace):
+    pytest.importorskip("mlxtend")
+    shorter = {"train": ["--set", "epochs=1", "--set", "data.limit=100"]}
+    for words in printed(ROOT / "docs/quickstart.md"):
+        if words[0] == "app":  # it serves its page until it is stopped
+            continue
+        done = completed(*words, *shorter.get(words[0], []), cwd=workplace)
+        assert done.returncode == 0, f"{' '.join(words)}: {done.stderr}"
+
+
+@pytest.mark.parametrize(("page", "read"), [("annealing", load_recipe), ("pose", load_scene)])
+def test_a_printed_file_is_one_that_commands_read(page, read, tmp_path):
+    (block,) = re.findall(r"```yaml\n(.*?)```", (ROOT / f"docs/{page}.md").read_text(), re.DOTALL)
+    path = tmp_path / "printed.yaml"
+    path.write_text(block)
+    assert read(path)
 
 
 @pytest.mark.parametrize("block", ["pruning", "annealing"])

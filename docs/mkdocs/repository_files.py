@@ -36,7 +36,7 @@ SHOWN = (
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Complete the navigation by the pages that are listed by their folder."""
-    _fill(config.nav, "Pages", "results")
+    _fill(config.nav, "A page for each experiment", "results")
     _fill(config.nav, "API", "docs/api")
     _fill(config.nav, "Cards of pretrained networks", "src/torchcaps/zoo/files/*")
     return config
