@@ -24,7 +24,8 @@ def create_model(name: str, *, pretrained: bool | str = False, **overrides: obje
         name: A name from `list_models()`, or the full one of a pretrained network: "MODEL.DATA".
         pretrained: True takes the weights of the model, or a name such as "mnist" says what they were trained
             on where there are several; they are verified by checksum. The model is in evaluation mode then:
-            call `train()` before you train it further.
+            call `train()` before you train it further. Many want images scaled as in their training:
+            `load_pretrained(...)` gives the model with the `prepare` that does it.
         **overrides: Fields of the model's config, as in `torchcaps.models.create_model`. Pretrained weights
             have their own; give none, and change the classes afterwards with `change_classes`.
 
@@ -50,12 +51,12 @@ def create_model(name: str, *, pretrained: bool | str = False, **overrides: obje
 
 
 def load_pretrained(name: str, device: str = "cpu") -> Run:
-    """A pretrained network as a run, by its full name, for `eval`, `explain` and `export`.
+    """A pretrained network as a run, by its full name: its `model`, and `prepare` for images as they look.
 
     Examples:
         >>> run = load_pretrained("dr_capsnet_minimal.mnist")
-        >>> run.recipe.model["name"]
-        'dr_capsnet_minimal'
+        >>> run.model(run.prepare(torch.rand(2, 1, 28, 28))).activations.shape
+        torch.Size([2, 10])
     """
     return load_run(entry_folder(find_entry(name)), device)
 

@@ -204,12 +204,18 @@ def test_a_home_that_nobody_has_is_one_line(root):
 
 
 def test_a_folder_that_is_not_there_is_named_once_for_each_place(tmp_path):
-    with pytest.raises(UserError, match=f": {tmp_path}/no is not a folder; --data names another$"):
+    with pytest.raises(UserError, match=f"no folder {tmp_path}/no; --data-dir names .* holds no$"):
         load_dataset(f"folder:{tmp_path}/no", "train", tmp_path)
-    with pytest.raises(UserError, match=f"neither no nor {tmp_path}/no is a folder; --data-dir names"):
+    with pytest.raises(UserError, match=f"no folder no or {tmp_path}/no; --data-dir"):
         load_dataset("folder:no", "train", tmp_path)
     with pytest.raises(UserError, match="'folder:' names no folder"):
         load_dataset("folder:", "train", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["{root}/before/pets", "before/pets", "before/pets@16"])
+def test_a_folder_that_moved_is_found_in_the_data_folder_by_its_last_part(name, tmp_path):
+    write_twin("folder", tmp_path / "now" / "pets", 12)
+    assert len(load_dataset(f"folder:{name.format(root=tmp_path)}", "train", tmp_path / "now")) == 12
 
 
 def break_image(path):

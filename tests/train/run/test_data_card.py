@@ -51,6 +51,16 @@ def test_a_run_classifies_images_when_its_dataset_is_gone(trained):
     assert set(said[0]["activations"]) == {"cat", "dog"}
 
 
+def test_images_that_a_run_prepares_get_the_answers_of_their_files(trained):
+    out, image, said = trained
+    run, pixels = load_run(out), torch.from_numpy(np.array(Image.open(image)))[None, None]
+    for images in (pixels, pixels.float() / 255):
+        answers = run.model(run.prepare(images)).activations[0].tolist()
+        assert answers == pytest.approx(list(said[0]["activations"].values()), abs=1e-5)
+    unscaled = run.model(pixels.float() / 255).activations[0].tolist()
+    assert unscaled != pytest.approx(answers, abs=1e-5)
+
+
 def test_a_folder_with_other_classes_than_in_training_does_not_stand_in_for_the_data_of_a_run(
     trained, tmp_path
 ):

@@ -1,7 +1,9 @@
 import json
+import shutil
 
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file
 
 from torchcaps.core import UserError
@@ -143,6 +145,29 @@ def test_a_run_is_not_continued_on_other_classes(tmp_path):
     assert train(recipe(2, **changes), out, CPU, resume=True)["metrics"]["epochs"] == 2
 
 
+def test_a_run_goes_on_after_its_folder_of_images_moved_but_not_on_other_images(tmp_path):
+    images, out = tmp_path / "images", tmp_path / "run"
+    write_twin("folder", images, 40)
+    model = {"name": "dr_capsnet_tiny_test", "in_channels": 3, "image_size": 20, "num_classes": 3}
+    changes = {"model": {**model, "decoder": "none"}}
+
+    def on(folder):
+        return {**changes, "data": {"name": f"folder:{folder}", "validation": 0.2}}
+
+    train(recipe(1, **on(images)), out, CPU)
+    copied = shutil.copytree(images, tmp_path / "copied")
+    with pytest.raises(UserError, match=r"\(changed: data\), and can only be continued with the same one or"):
+        train(recipe(1, **on(copied)), out, CPU, resume=True)  # its own images are still there
+    moved = images.rename(tmp_path / "elsewhere")
+    assert train(recipe(2, **on(moved)), out, CPU, resume=True)["metrics"]["epochs"] == 2
+    assert load_run(out).recipe.data.name == f"folder:{moved}"
+    for path in copied.rglob("*.png"):
+        Image.new("RGB", (20, 20), "white").save(path)
+    shutil.rmtree(moved)
+    with pytest.raises(UserError, match="was trained on other images"):
+        train(recipe(3, **on(copied)), out, CPU, resume=True)
+
+
 @pytest.mark.parametrize("content", [[1], {"model": {}}])
 def test_a_checkpoint_with_other_content_is_named(content, tmp_path):
     train(recipe(1), tmp_path, CPU)
@@ -157,6 +182,8 @@ def test_a_cosine_schedule_is_the_reason_why_a_run_gets_no_more_epochs(tmp_path)
     (tmp_path / "last.ckpt").touch()
     with pytest.raises(UserError, match="a cosine schedule knows its last epoch"):
         check_folder(recipe(2, **ahead), tmp_path, resume=True)
+    with pytest.raises(UserError, match=r"changed: batch_size\), .* with the same one;"):
+        check_folder(recipe(1, batch_size=4, **ahead), tmp_path, resume=True)
 
 
 @pytest.mark.parametrize("other", [recipe(2), recipe(1, batch_size=8)], ids=["more epochs", "another batch"])

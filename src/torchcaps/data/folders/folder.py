@@ -41,18 +41,17 @@ class FolderName(NamedTuple):
 
 
 def parse_folder_name(name: str, data_dir: Path) -> FolderName:
-    """Where the images lie; a relative path counts from the working folder, or else from the data folder."""
+    """Where the images lie: at the path, or below the data folder at the path or its last part."""
     text = name.removeprefix(FOLDER_PREFIX)
     match, path = _SIZED.fullmatch(text), folder_path(text)
-    root = path if path.is_dir() else data_dir / path
     if not text:
         raise MissingDataError(f"{name!r} names no folder; expected folder:PATH")
-    if not root.is_dir():
-        # an absolute path is one place, whatever the data folder
-        if root == path:
-            raise MissingDataError(f"{name}: {path} is not a folder; --data names another")
+    places = list(dict.fromkeys((path, data_dir / path, data_dir / path.name)))
+    root = next((place for place in places if place.is_dir()), None)
+    if root is None:
         raise MissingDataError(
-            f"{name}: neither {path} nor {root} is a folder; --data-dir names the folder that holds it"
+            f"{name}: there is no folder {' or '.join(map(str, places))}; --data-dir names the folder that "
+            f"holds {path.name}"
         )
     size: ImageSize = 0
     if match:

@@ -9,12 +9,13 @@ from pathlib import Path
 from torchcaps.core import Plain, UserError, build_dataclass
 from torchcaps.storage import load_weights, write_json_lines
 
-from ..run import card_of, read_data_card, write_recipe, write_weights
+from ..run import DataCard, card_of, read_data_card, write_recipe, write_weights
 from ..tasks import Evaluation
 from .checkpoint import Checkpoint, described_damage, load_checkpoint, save_checkpoint
 from .session import Session
 
 CHECKPOINT = "last.ckpt"  # where a run goes on after it was stopped
+_SAME_COLOURS = 0.005  # between means, and between spreads, of pixels from 0 to 1
 _SECONDS_BETWEEN_CHECKPOINTS = 15.0  # what a killed run repeats at most, besides the epoch it was in
 
 
@@ -53,7 +54,7 @@ class KeptRun:
         """Continue from the last checkpoint, or write down what is about to run."""
         session = self.session
         if self.checkpoint.is_file():
-            self._check_classes()
+            self._check_data()
             state = load_checkpoint(self.checkpoint, session.fabric.device)
             self._check_precision(state)
             self._check_images(state)
@@ -86,12 +87,20 @@ class KeptRun:
     def _images(self) -> tuple[int, int]:
         return len(self.session.splits.train), len(self.session.splits.validation)
 
-    def _check_classes(self) -> None:
-        before, now = read_data_card(self.out), self.session.splits.info.classes
-        if before is not None and before.classes != now:
+    def _check_data(self) -> None:
+        """Raise where the classes, or the colours of all images, are not those that the run began with."""
+        before, now = read_data_card(self.out), card_of(self.session.splits.info)
+        if before is None:
+            return
+        if before.classes != now.classes:
             raise UserError(
                 f"{self.out} was trained on the classes {', '.join(before.classes)}; the dataset now has "
-                f"{', '.join(now)}: restore the class folders, or choose another --out"
+                f"{', '.join(now.classes)}: restore the class folders, or choose another --out"
+            )
+        if not _are_alike(before, now):
+            raise UserError(
+                f"{self.out} was trained on other images: their mean and spread were not those of "
+                f"{self.session.splits.info.name}; restore the files, or choose another --out"
             )
 
     def require_folder(self) -> None:
@@ -168,3 +177,9 @@ class KeptRun:
         }
         save_checkpoint(self.checkpoint, state)
         self._saved_at = time.monotonic()
+
+
+def _are_alike(before: DataCard, now: DataCard) -> bool:
+    """Whether two cards may be of the same images, which programs decode almost equally."""
+    pairs = zip(before.mean + before.std, now.mean + now.std, strict=False)
+    return before.channels == now.channels and all(abs(one - other) < _SAME_COLOURS for one, other in pairs)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
 from torchcaps.core import Plain, UserError
 from torchcaps.data import FOLDER_PREFIX, find_info, resolve_data_dir
-from torchcaps.data.folders import SUFFIXES, folders_of_classes, parse_folder_name, visible_files
+from torchcaps.data.folders import SUFFIXES, folder_path, folders_of_classes, parse_folder_name, visible_files
 
 from ..recipe import Recipe, read_recipe, recipe_as_json
 
@@ -108,6 +109,7 @@ def check_folder(recipe: Recipe, out: Path, *, resume: bool) -> None:
         require_no_run(out, "continue it with --resume or choose another --out")
     before = read_recipe(out)
     assert before is not None
+    before = _with_moved_folder(before, recipe)
     now, then = _what_decides(recipe), _what_decides(before)
     changed = [key for key in now if now[key] != then[key]]
     if not changed:
@@ -127,12 +129,26 @@ def _check_continues(recipe: Recipe, before: Recipe, changed: list[str], out: Pa
     looks_ahead = recipe.optim.schedule == "cosine"
     if changed == ["epochs"] and recipe.epochs > before.epochs and not looks_ahead:
         return
-    same = "the same one, because a cosine schedule knows its last epoch"
-    rule = same if looks_ahead else "the same one or more epochs"
+    rule = "the same one" if looks_ahead else "the same one or more epochs"
+    if looks_ahead and "epochs" in changed:
+        rule += ", because a cosine schedule knows its last epoch"
     raise UserError(
         f"{out} was started with another recipe (changed: {', '.join(changed)}), and can only be continued "
         f"with {rule}; choose another --out, with --set {quote(f'start_from={out}')} to take over its weights"
     )
+
+
+def _with_moved_folder(before: Recipe, recipe: Recipe) -> Recipe:
+    """The recipe that a run began with; a folder of images that is gone since counts as moved to the new one.
+
+    Whether the images are the same is checked when they are read.
+    """
+    old, new = before.data.name, recipe.data.name
+    if not (old.startswith(FOLDER_PREFIX) and new.startswith(FOLDER_PREFIX)):
+        return before
+    if folder_path(old.removeprefix(FOLDER_PREFIX)).is_dir():
+        return before
+    return replace(before, data=replace(before.data, name=new))
 
 
 def _what_decides(recipe: Recipe) -> Plain:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
 
 from torchcaps.core import MissingDataError, Plain, UserError
 from torchcaps.data import DatasetInfo, Examples, LabelledImages
@@ -64,6 +66,21 @@ class Run:
         if self.card is None:
             return self.source(data_dir=data_dir).info()
         return self.card.describe(self.recipe.data.name)
+
+    def prepare(
+        self, images: Shaped[Tensor, "batch channels height width"]
+    ) -> Float[Tensor, "batch channels new_height new_width"]:
+        """Images as they look, in bytes or in [0, 1], as the model of this run gets them, on its device.
+
+        They are resized and cropped where the recipe says so, and scaled by mean and deviation of the
+        training images.
+
+        Examples:
+            >>> run = load_run("runs/mine")
+            >>> run.model(run.prepare(torch.rand(2, *run.model.image_shape))).activations.shape
+            torch.Size([2, 10])
+        """
+        return Pipeline(self.recipe.data, self.info()).for_evaluation(images.to(self.device)).inputs
 
     @property
     def metrics(self) -> list[Plain]:
