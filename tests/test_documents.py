@@ -12,10 +12,14 @@ import pytest
 import torch
 
 from torchcaps.core import Capsules
+from torchcaps.data import DATASETS
 from torchcaps.layers import FcCaps
+from torchcaps.losses import LOSSES
+from torchcaps.models import MODELS
 from torchcaps.routing import ROUTINGS
 from torchcaps.train import Machine, train
 from torchcaps.train.recipe.keys import key_groups, keys_as_markdown
+from torchcaps.train.tasks import TASKS
 
 from small_runs import DIGITS, MODEL, small_recipe
 
@@ -72,7 +76,15 @@ def test_the_first_example_shows_the_agreement_it_speaks_of(capsys):
     assert min(shares[:3]) > 0.95 > max(shares[3:])
 
 
+@pytest.fixture
+def own_registries(monkeypatch):
+    """What a document registers is gone after it: tests that run later see the package alone."""
+    for registry in (DATASETS, LOSSES, MODELS, ROUTINGS, TASKS):
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+
+
 @pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.usefixtures("own_registries")
 def test_python_in_documents_runs(block):
     names: dict = {}
     exec(compile(block, "document", "exec"), names)
