@@ -1,7 +1,10 @@
 """Rows and results as runs would have left them."""
 
 import re
+from dataclasses import replace
+from statistics import stdev
 
+from torchcaps.core import metric_of
 from torchcaps.experiments.records import Details, Protocol, Row, RowRun, RunFacts, RunResult
 from torchcaps.experiments.rem.setting import PLAIN, REM
 
@@ -22,14 +25,33 @@ def a_run(value, details=None, **facts):
 
 
 def a_row(setting, metric, ours, **changes):
-    """A row of one run, or of `seeds` that agree; `details` and facts are those of its runs."""
+    """A row of one run, or of `seeds` that scatter by `spread`; `details` and facts are those of its runs."""
     details, seeds = changes.pop("details", None), changes.pop("seeds", 1)
     facts = {name: changes.pop(name) for name in ("parameters", "seconds") if name in changes}
-    runs = changes.pop("runs", tuple(a_run(ours, details, seed=42 + n, **facts) for n in range(seeds)))
+    values = spread_values(metric, ours, changes.get("spread") or 0.0, seeds)
+    runs = changes.pop(
+        "runs", tuple(a_run(value, details, seed=42 + n, **facts) for n, value in enumerate(values))
+    )
     if len(runs) > 1:
         changes = {"spread": 0.0, **changes}
     usual = {"protocols": (Protocol(budget="full", epochs=2),), "runs": runs}
     return Row(setting=setting, metric=metric, ours=ours, **{**usual, **changes})
+
+
+def measured(row, **changes):
+    """The row with another mean or deviation, and runs that scatter so."""
+    row = replace(row, **changes)
+    values = spread_values(row.metric, row.ours, row.spread or 0.0, row.seeds)
+    runs = (replace(run, value=value) for run, value in zip(row.runs, values, strict=True))
+    return replace(row, runs=tuple(runs))
+
+
+def spread_values(metric, ours, spread, seeds):
+    """What `seeds` runs measured whose mean and deviation these are, in the unit of the metric."""
+    scale = metric_of(metric).scale
+    places = [place - (seeds - 1) / 2 for place in range(seeds)]
+    step = spread / stdev(places) if seeds > 1 else 0.0
+    return [(ours + step * place) / scale for place in places]
 
 
 def a_pair(network, metric, plain, rem, **changes):
@@ -46,9 +68,8 @@ def a_result(seed=42, **metrics):
 
 def seeds_row(setting, metric, ours, spread=0.01, budget="full"):
     """A row of three seeds, or of one where there is no spread."""
-    runs = tuple(a_run(ours, seed=seed) for seed in range(1 if spread is None else 3))
     protocols = (Protocol(budget=budget, epochs=2),)
-    return a_row(setting, metric, ours, spread=spread, runs=runs, protocols=protocols)
+    return a_row(setting, metric, ours, spread=spread, seeds=1 if spread is None else 3, protocols=protocols)
 
 
 def assert_claims_are_decided(experiment):

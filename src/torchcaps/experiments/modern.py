@@ -12,6 +12,7 @@ from .plan import (
     BEYOND,
     MISSING,
     SMOKE,
+    THESIS_SEEDS,
     Changes,
     Experiment,
     Finding,
@@ -138,7 +139,9 @@ def reaches_the_thesis(rows_of: RowsOf) -> Finding:
     rows = [row for name, row in found.items() if name in deciding and row.thesis is not None]
     if not rows:
         return MISSING
-    verdicts = {row.setting: decide(excess(mean_of(row), row.thesis or 0.0)) for row in rows}
+    verdicts = {
+        row.setting: decide(excess(mean_of(row), row.thesis or 0.0, over_seeds=THESIS_SEEDS)) for row in rows
+    }
     words = "; ".join(f"{with_spread(row)} (thesis {row.thesis:.2f})" for row in rows)
     return decide_together(verdicts, len(deciding), words)
 

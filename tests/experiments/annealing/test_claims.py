@@ -3,7 +3,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from experiments.made_rows import a_row, a_run
+from experiments.made_rows import a_row, a_run, measured
 
 from torchcaps.experiments.annealing.couplings import couplings_polarise
 from torchcaps.experiments.annealing.curve_claims import (
@@ -43,7 +43,7 @@ def grid(gain, iterations, sizes=GRID, *, three=-1.0, **more):
             rows.append(row(name, "test_accuracy", value, parameters=parameters, **more))
             if way == "annealed":
                 found = iterations(types, poses[0])
-                rows.append(row(name, "iterations", found, parameters=parameters, **more))
+                rows.append(row(name, "iterations", found, parameters=parameters, **more | {"spread": 0.0}))
     return lambda label: rows
 
 
@@ -127,7 +127,7 @@ def test_a_search_was_ended_whatever_another_seed_was_allowed():
 def with_ways(**changes):
     """Rows as claimed, with other fields in those of a way of training."""
     return lambda label: [
-        replace(row, **next((more for way, more in changes.items() if row.setting.endswith(way)), {}))
+        measured(row, **next((more for way, more in changes.items() if row.setting.endswith(way)), {}))
         for row in AS_CLAIMED(label)
     ]
 
@@ -181,7 +181,9 @@ def curves(fixed, annealed, spread=0.0, **facts):
     rows = []
     for metric, sign in (("test_loss", 1), ("test_accuracy", -1)):
         runs = tuple(a_run(0.0, seed=seed, **facts) for seed in (42, 43, 44))
-        rows += [row(f"fixed {r}", metric, sign * fixed(r), spread=spread, runs=runs) for r in FIXED]
+        rows += [
+            measured(row(f"fixed {r}", metric, sign * fixed(r), spread=spread, runs=runs)) for r in FIXED
+        ]
         places = tuple(range(1, 51))
         curve = MeanCurve(
             at=places,

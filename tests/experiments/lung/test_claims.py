@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from experiments.made_rows import a_row, a_run
+from experiments.made_rows import a_row
 
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.lung.claims import CLAIMS, METRIC, MODELS, SHARES, draw_figure, setting_name
@@ -26,7 +26,7 @@ def rows(dice, spread=0.005, seeds=3, budget="full"):
             value,
             spread=spread if seeds > 1 else None,
             protocols=(Protocol(budget=budget, epochs=2),),
-            runs=tuple(a_run(value, seed=seed) for seed in range(seeds)),
+            seeds=seeds,
         )
         for model, values in dice.items()
         for share, value in zip(SHARES, values, strict=True)

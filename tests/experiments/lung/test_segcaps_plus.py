@@ -3,7 +3,7 @@
 from importlib.resources import files
 
 import pytest
-from experiments.made_rows import a_row, a_run
+from experiments.made_rows import a_row
 
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.lung.segcaps_plus import (
@@ -27,7 +27,7 @@ def rows(dice, seeds=3):
             METRIC,
             value,
             spread=0.005 if seeds > 1 else None,
-            runs=tuple(a_run(value, seed=seed) for seed in range(seeds)),
+            seeds=seeds,
         )
         for name, value in dice.items()
     ]

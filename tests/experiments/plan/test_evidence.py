@@ -19,13 +19,43 @@ from torchcaps.experiments.plan.evidence import student_quantile
 from torchcaps.experiments.records import Protocol
 
 
-def test_the_interval_of_a_difference_is_students():
+def test_the_interval_of_a_difference_is_welchs():
     stats = pytest.importorskip("scipy.stats", reason="the oracle is scipy")
     first, second = [3.1, 2.9, 3.4], [2.0, 2.2]
-    low, high = stats.ttest_ind(first, second).confidence_interval(0.95)
+    low, high = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
     effect = difference(Mean.of_values(first), Mean.of_values(second))
-    assert effect.size - effect.margin == pytest.approx(low, rel=1e-3)
-    assert effect.size + effect.margin == pytest.approx(high, rel=1e-3)
+    assert effect.size - effect.margin == pytest.approx(low)
+    assert effect.size + effect.margin == pytest.approx(high)
+
+
+def test_seeds_that_agree_do_not_vouch_for_those_that_scatter():
+    still, wild = Mean(0.0, 0.0, 5), Mean(1.0, 1.0, 5)
+    assert difference(wild, still) == excess(wild, 0)  # as if the other one were known
+    assert decide(difference(wild, still)) == decide(difference(still, wild)) == "open"
+    assert difference(wild._replace(spread=0.0), still) == Effect(1.0, 0.0)
+
+
+def test_a_deviation_that_a_row_has_rounded_to_zero_still_counts():
+    values = [0.00001, 0.00003, 0.00002]
+    runs = tuple(a_run(value, seed=seed) for seed, value in enumerate(values))
+    row = a_row("x", "test_loss", 0.0, spread=0.0, runs=runs)
+    assert Mean.of_row(row) == pytest.approx(Mean.of_values(values, "full"))
+    assert decide(difference(Mean.of_row(row), Mean.of_values([0.0, 0.00001, 0.00002]))) == "open"
+
+
+def test_a_figure_of_as_few_seeds_scatters_as_ours_do():
+    ours, known = Mean(2.0, 1.0, 5), excess(Mean(2.0, 1.0, 5), 0)
+    assert excess(ours, 0, over_seeds=5).margin == pytest.approx(known.margin * math.sqrt(2))
+    assert excess(ours, 0, over_seeds=10**9).margin == pytest.approx(known.margin)
+
+
+def test_of_many_settings_one_is_ahead_by_chance_and_the_interval_allows_for_it():
+    stats = pytest.importorskip("scipy.stats", reason="the oracle is scipy")
+    ahead, behind = Mean(2.0, 1.0, 5), Mean(0.0, 1.0, 5)
+    alone, of_nine = difference(ahead, behind), difference(ahead, behind, cases=9)
+    assert (decide(alone), decide(of_nine)) == ("confirmed", "open")
+    assert of_nine.margin == pytest.approx(stats.t.ppf(1 - 0.025 / 9, 8) * math.sqrt(2 / 5))
+    assert excess(ahead, 0, cases=9).margin == pytest.approx(stats.t.ppf(1 - 0.025 / 9, 4) / math.sqrt(5))
 
 
 def test_the_interval_of_one_mean_is_students():
@@ -95,7 +125,7 @@ def test_two_metrics_of_the_same_runs_are_compared_run_by_run():
     assert effect.size - effect.margin == pytest.approx(100 * low, rel=1e-3)
     assert effect.size + effect.margin == pytest.approx(100 * high, rel=1e-3)
     opposed = gain(*rows_of_runs([0.3, 0.4, 0.5], [0.5, 0.4, 0.3]))  # their spreads add up
-    assert opposed.margin == pytest.approx(100 * 4.303 * 0.2 / math.sqrt(3))
+    assert opposed.margin == pytest.approx(100 * 4.303 * 0.2 / math.sqrt(3), rel=1e-3)
 
 
 def test_equal_metrics_are_no_gain_however_the_runs_scatter():
@@ -116,8 +146,10 @@ def test_metrics_of_other_runs_and_of_one_run_decide_nothing():
 
 def test_quantiles_are_students():
     stats = pytest.importorskip("scipy.stats", reason="the oracle is scipy")
-    for freedom in (1, 2, 5, 10, 11, 20, 50, 1000):
-        assert student_quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), abs=0.01)
+    for freedom in (1, 1.3, 2, 2.27, 3, 4, 5, 10, 11, 50, 1001):
+        for cases in (1, 7):
+            expected = stats.t.ppf(1 - 0.025 / cases, freedom)
+            assert student_quantile(freedom, cases) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,13 @@ def test_an_error_below_and_above_the_limit_is_told_apart():
     assert claims.below("label", "novel_error", 2.0, ("a",))(lambda label: rows).verdict == "not confirmed"
 
 
+def test_of_many_settings_one_may_lie_below_a_limit_by_chance():
+    rows = [seeds_row("a", "novel_error", 3.0, 0.6)]
+    alone = claims.below("label", "novel_error", 5.0, ("a",))(lambda label: rows)
+    of_many = claims.below("label", "novel_error", 5.0, tuple("abcdefg"))(lambda label: rows)
+    assert (alone.verdict, of_many.verdict) == ("confirmed", "open")
+
+
 def test_a_limit_is_open_while_settings_that_might_reach_it_have_not_run():
     rows = [seeds_row("a", "novel_error", 3.0)]
     assert claims.below("label", "novel_error", 2.0, ("a", "b"))(lambda label: rows).verdict == "open"

@@ -171,7 +171,7 @@ def test_couplings_have_to_be_even_at_first_and_less_strong_than_at_the_best(eve
         levels = np.linspace(0, 1, 11)
         shown = [np.tile([(1 - share) / 2, share, (1 - share) / 2, *[0] * 8], (10, 1)) for share in shares]
         details = [Details(series={"levels": levels, "shares": each}) for each in shown]
-        return tuple(a_run(0.0, each, seed=seed) for seed, each in enumerate(details))
+        return tuple(a_run(strong / 100, each, seed=seed) for seed, each in enumerate(details))
 
     check = claims.even_at_first("x", "first", "best")
     rows = [a_row("best", "strong_share", 1.0, seeds=3)]

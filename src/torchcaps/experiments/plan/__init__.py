@@ -4,6 +4,7 @@ from .beyond import BEYOND, on_mnist5k
 from .claim import MISSING, Check, Claim, Finding, RowsOf, Verdict, on_rows, our_claim
 from .compare import larger, larger_metric, with_spread
 from .evidence import (
+    THESIS_SEEDS,
     Effect,
     Mean,
     decide,
@@ -27,6 +28,7 @@ __all__ = [
     "FIRST_SEED",
     "MISSING",
     "SMOKE",
+    "THESIS_SEEDS",
     "Changes",
     "Check",
     "Claim",

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf, sqrt
+from functools import cache
+from math import inf, pi, sqrt, tan
 from statistics import mean, stdev
 from typing import NamedTuple
+
+import numpy as np
 
 from torchcaps.core import Number, counted, metric_of
 
 from ..records import Budget, Row
 from .claim import Finding, Verdict
 
-# Student's 97.5 % quantile for 1 to 10 degrees of freedom; beyond, 1.96 + 2.6 / freedom is as good
-_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-_DIGITS = 9  # to which the gain of a run is rounded: that of equal numbers is zero
+THESIS_SEEDS = 5  # behind its figures
+_ERROR = 0.05  # how often an interval may miss the truth
+_STEPS = 100_000  # of the sum over angles
+_DIGITS = 9  # to which numbers of runs are rounded, so that equal ones differ by zero
 
 
 class Mean(NamedTuple):
@@ -33,10 +37,13 @@ class Mean(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Row, *, any_budget: bool = False) -> Mean:
-        """The mean of a row; with `any_budget` runs of any budget count as long enough."""
-        spread = None if row.spread is None else float(row.spread)
-        is_short = row.budget != "full" and not any_budget
-        return cls(float(row.ours), spread, row.seeds, is_short, row.budget)
+        """The mean of a row; with `any_budget` runs of any budget count as long enough.
+
+        It is that of the runs: the row has rounded it, and a small deviation may be zero there.
+        """
+        scale = metric_of(row.metric).scale
+        found = cls.of_values([round(scale * run.value, _DIGITS) for run in row.runs], row.budget)
+        return found._replace(is_short=row.budget != "full" and not any_budget)
 
     @classmethod
     def of_values(cls, values: Sequence[float], budget: Budget | None = None) -> Mean:
@@ -66,16 +73,19 @@ class Effect(NamedTuple):
         return f"{self.size:+.3g}" + ("" if self.margin == inf else f" ± {self.margin:.2g}")
 
 
-def difference(first: Mean, second: Mean) -> Effect:
-    """How much larger the first mean is (Student's interval, one deviation for both)."""
+def difference(first: Mean, second: Mean, *, cases: int = 1) -> Effect:
+    """How much larger the first mean is (Welch's interval, a deviation for each); `cases` as in `excess`."""
     is_alike = first.budget == second.budget or None in (first.budget, second.budget)
     is_short = first.is_short or second.is_short or not is_alike
-    size, freedom = first.value - second.value, first.seeds + second.seeds - 2
+    size = first.value - second.value
     if first.spread is None or second.spread is None:
         return Effect(size, inf, is_short)
-    squares = (first.seeds - 1) * first.spread**2 + (second.seeds - 1) * second.spread**2
-    error = sqrt(squares / freedom * (1 / first.seeds + 1 / second.seeds))
-    return Effect(size, student_quantile(freedom) * error, is_short)
+    squares = [(each.spread**2 / each.seeds, each.seeds - 1) for each in (first, second) if each.spread]
+    error = sum(square for square, _ in squares)
+    if not error:
+        return Effect(size, 0.0, is_short)
+    freedom = error**2 / sum(square**2 / left for square, left in squares)
+    return Effect(size, student_quantile(freedom, cases) * sqrt(error), is_short)
 
 
 def gain(more: Row, less: Row) -> Effect:
@@ -92,17 +102,34 @@ def gain(more: Row, less: Row) -> Effect:
     return excess(Mean.of_values(gains), 0) if gains else Effect(float(more.ours - less.ours), inf)
 
 
-def excess(found: Mean, over: Number) -> Effect:
-    """How far a mean lies above a number that is known."""
+def excess(found: Mean, over: Number, *, over_seeds: float = inf, cases: int = 1) -> Effect:
+    """How far a mean lies above a number.
+
+    Args:
+        found: The mean.
+        over: The number.
+        over_seeds: Of how many seeds the number is the mean, which scatter as ours do; infinite where it is
+            known exactly.
+        cases: Of how many settings one is enough. The interval then holds for all at once (Bonferroni's):
+            among many, some are ahead by chance.
+    """
     margin = inf
     if found.spread is not None:
-        margin = student_quantile(found.seeds - 1) * found.spread / sqrt(found.seeds)
+        error = found.spread * sqrt(1 / found.seeds + 1 / over_seeds)
+        margin = student_quantile(found.seeds - 1, cases) * error
     return Effect(found.value - over, margin, found.is_short)
 
 
-def student_quantile(freedom: int) -> float:
-    """What 97.5 % of Student's distribution lie below."""
-    return _QUANTILES[freedom - 1] if freedom <= len(_QUANTILES) else 1.96 + 2.6 / freedom
+@cache
+def student_quantile(freedom: float, cases: int = 1) -> float:
+    """What Student's variable exceeds, up or down, in 5 % of draws; of several variables, any of them does.
+
+    It is the root of the freedom times the tangent of an angle, whose density goes as cos^(freedom - 1).
+    """
+    edges = np.linspace(0, pi / 2, _STEPS + 1)
+    shares = np.cumsum(np.cos((edges[1:] + edges[:-1]) / 2) ** (freedom - 1))
+    angle = np.interp((1 - _ERROR / cases) * shares[-1], shares, edges[1:])
+    return sqrt(freedom) * tan(float(angle))
 
 
 def decide(effect: Effect, *, at_least: float = 0.0) -> Verdict:

@@ -52,7 +52,7 @@ def below(label: str, metric: str, limit: Number, names: tuple[str, ...]) -> Che
         rows = sorted((found[name] for name in names if name in found), key=lambda row: row.ours)
         if not rows:
             return MISSING
-        findings = [_lies_below(row, limit, f"best: {with_spread(row)}") for row in rows]
+        findings = [_lies_below(row, limit, f"best: {with_spread(row)}", cases=len(names)) for row in rows]
         return decide_best(findings, len(names) - len(rows))
 
     return check
@@ -66,8 +66,8 @@ def under_five_degrees(label: str, names: tuple[str, ...]) -> Claim:
     )
 
 
-def _lies_below(row: Row, limit: Number, because: str, *, any_budget: bool = True) -> Finding:
-    verdict = decide(excess(Mean.of_row(row, any_budget=any_budget).times(-1), -limit))
+def _lies_below(row: Row, limit: Number, because: str, *, any_budget: bool = True, cases: int = 1) -> Finding:
+    verdict = decide(excess(Mean.of_row(row, any_budget=any_budget).times(-1), -limit, cases=cases))
     return decide_together({row.setting: verdict}, 1, because)
 
 

@@ -9,16 +9,17 @@ from typing import Final, Literal
 from torchcaps.core import Number, counted, metric_of
 from torchcaps.storage import write_text
 
-from ..plan import Claim, Experiment, RowsOf, Verdict, slug_of
+from ..plan import THESIS_SEEDS, Claim, Experiment, RowsOf, Verdict, excess, mean_of, slug_of
 from ..records import Row, Rows, RunFacts, load_rows, metric_words
 from .tables import render_table
 
 _LEGEND = (
-    "A figure of the thesis is confirmed where the mean of our seeds differs from it by no more than counts "
-    "as the same (half a point, half a bit, five points of sparsity, else a twentieth) and two deviations "
-    "over seeds are no more than that. It is not confirmed, or ours is beyond it, where the difference is "
-    "larger by two deviations over seeds. A single seed leaves it open. A shorter protocol than the thesis's "
-    "can confirm a figure, or go beyond one of which more is better; any other difference it leaves open. "
+    "A figure of the thesis is confirmed where all of the 95 % interval of our difference from it lies "
+    "within what counts as the same: half a point, half a bit, five points of sparsity, else a twentieth. It "
+    "is not confirmed, or ours is beyond it, where all of the interval lies outside. The thesis's figure is "
+    "taken for a mean of five seeds that scatter as ours do. A single seed leaves it open, and two decide "
+    "only what is plain. A shorter protocol than the thesis's can confirm a figure, or go beyond one of "
+    "which more is better; any other difference it leaves open. "
     "The thesis's deviations of an entropy are over classes, ours over seeds."
 )
 _COUNTS = (
@@ -137,10 +138,10 @@ def judge(row: Row, thesis: Number) -> Verdict:
     """The verdict on the figure that the thesis prints, by a row."""
     if row.spread is None:
         return "open"  # one seed says nothing of the others
-    gap, same, noise = abs(row.ours - thesis), same_as(row.metric, thesis), 2 * row.spread
-    if gap <= same:
-        return "confirmed" if noise <= same else "open"
-    if gap <= same + noise:
+    effect, same = excess(mean_of(row), thesis, over_seeds=THESIS_SEEDS), same_as(row.metric, thesis)
+    if abs(effect.size) + effect.margin <= same:
+        return "confirmed"
+    if abs(effect.size) - effect.margin <= same:
         return "open"
     metric, is_full = metric_of(row.metric), row.budget == "full"
     if metric.is_better(float(row.ours), float(thesis)) and (is_full or metric.better == "higher"):

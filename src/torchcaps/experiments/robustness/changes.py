@@ -86,7 +86,8 @@ def _cell(rows_of: RowsOf, change: Change, metric: str) -> str:
     if before is None or after is None:
         return ""
     digits = 2 if metric.endswith("_on_background") else metric_of(metric).digits
-    first, second = (f"{mean.value:,.{digits}f}" for mean in (before, after))
+    # rounded as a row is first, so that a number reads the same on its page
+    first, second = (f"{round(mean.value, 4):,.{digits}f}" for mean in (before, after))
     if first == second:
         return first
     is_told = "confirmed" in (decide(difference(before, after)), decide(difference(after, before)))

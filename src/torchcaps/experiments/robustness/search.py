@@ -113,16 +113,19 @@ def capsules_win(rows_of: RowsOf) -> Finding:
 
 def _decide_win(capsules: list[Row], others: list[Row]) -> Verdict:
     """Whether one capsule network is ahead of all others; not decided against it before all have run."""
+    cases = len(candidates()) - len(WITHOUT_CAPSULES)
     findings = [
         decide_together(
-            {other.network: decide(difference(mean_of(row), mean_of(other))) for other in others},
+            {
+                other.network: decide(difference(mean_of(row), mean_of(other), cases=cases))
+                for other in others
+            },
             len(WITHOUT_CAPSULES),
             row.network,
         )
         for row in capsules
     ]
-    missing = len(candidates()) - len(WITHOUT_CAPSULES) - len(capsules)
-    return decide_best(findings, missing).verdict
+    return decide_best(findings, cases - len(capsules)).verdict
 
 
 def _ranked(rows: list[Row], variant: str) -> tuple[list[Row], list[Row]]:
@@ -154,8 +157,8 @@ register(
             "A deep stem has four convolutions with batch normalisation, as Efficient-CapsNet has, three of "
             "them at full resolution: it takes many more operations than the convolutional network, which "
             "halves the map each time. With dense layers on it, a network tells what the stem gives alone.",
-            "The best of nine capsule networks is compared with the best of three others: it had more "
-            "chances.",
+            "The best of nine capsule networks is compared with the best of three others. Of nine some are "
+            "ahead by chance: the interval of each difference is as wide as nine of them need.",
         ),
     )
 )

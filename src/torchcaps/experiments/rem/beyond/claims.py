@@ -36,19 +36,21 @@ def half_the_entropy(network: str, thesis_entropy: float) -> Check:
         )
         if not decided:
             return MISSING
+        planned = _planned(network)
+        cases = max(planned, len(decided))
         found = {
-            name: _is_low(entropy[name], accuracy[name], decided[name], thesis_entropy) for name in decided
+            name: _is_low(entropy[name], accuracy[name], decided[name], thesis_entropy, cases)
+            for name in decided
         }
         good = [name for name in decided if accuracy[name].ours >= _GOOD and decided[name].ours >= _FEWEST]
         ranked = sorted(found, key=lambda name: (name not in good, entropy[name].ours))
-        missing = _planned(network) - len(decided)
-        return decide_best([found[name] for name in ranked], missing)
+        return decide_best([found[name] for name in ranked], planned - len(decided))
 
     return check
 
 
-def _is_low(entropy: Row, accuracy: Row, decided: Row, thesis_entropy: float) -> Finding:
-    """Whether a network has less than half of an entropy, good accuracy and trees that are not empty."""
+def _is_low(entropy: Row, accuracy: Row, decided: Row, thesis_entropy: float, cases: int) -> Finding:
+    """Whether one of several networks has less than half of an entropy, is good, and its trees not empty."""
     because = (
         f"{entropy.ours:.2f} bits at {accuracy.ours:.2f} % with {decided.ours:.1f} decided children an image "
         f"({entropy.setting}); the thesis has {thesis_entropy:.2f} bits"
@@ -56,9 +58,9 @@ def _is_low(entropy: Row, accuracy: Row, decided: Row, thesis_entropy: float) ->
     bits, hits, children = map(mean_of, (entropy, accuracy, decided))
     least = _GOOD - _NOISE if hits.value >= _GOOD else _GOOD
     verdicts = {
-        "the entropy": decide(excess(bits.times(-1), -thesis_entropy / 2)),
-        "the accuracy": decide(excess(hits, least)),
-        "the decided children": decide(excess(children, _FEWEST)),
+        "the entropy": decide(excess(bits.times(-1), -thesis_entropy / 2, cases=cases)),
+        "the accuracy": decide(excess(hits, least, cases=cases)),
+        "the decided children": decide(excess(children, _FEWEST, cases=cases)),
     }
     return decide_together(verdicts, len(verdicts), because)
 

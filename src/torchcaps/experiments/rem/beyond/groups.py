@@ -70,21 +70,22 @@ def groups_shrink(rows_of: RowsOf) -> Finding:
     ranked = sorted(
         cut, key=lambda name: (cut[name]["test_accuracy"].value < least, cut[name]["operations_share"].value)
     )
-    findings = [_shrinks(name, cut[name], whole["test_accuracy"]) for name in ranked]
     planned = sum(setting.variant in _CUT for setting in _settings())
+    cases = max(planned, len(cut))
+    findings = [_shrinks(name, cut[name], whole["test_accuracy"], cases) for name in ranked]
     return decide_best(findings, planned - len(cut))
 
 
-def _shrinks(name: str, metrics: dict[str, Mean], whole: Mean) -> Finding:
-    """Whether one pruned network has half of the operations at an accuracy within half a point."""
+def _shrinks(name: str, metrics: dict[str, Mean], whole: Mean, cases: int) -> Finding:
+    """Whether one of several pruned networks has half of the operations, and loses less than half a point."""
     share, accuracy = metrics["operations_share"], metrics["test_accuracy"]
     because = (
         f"{share.value:.1f} % of the operations at {accuracy.value:.2f} % ({name}), as trained "
         f"{whole.value:.2f} %"
     )
     verdicts = {
-        "the operations": decide(excess(share.times(-1), -50)),
-        "the accuracy": decide(difference(accuracy, whole), at_least=-_KEPT),
+        "the operations": decide(excess(share.times(-1), -50, cases=cases)),
+        "the accuracy": decide(difference(accuracy, whole, cases=cases), at_least=-_KEPT),
     }
     return decide_together(verdicts, len(verdicts), because)
 
