@@ -1,6 +1,5 @@
 """What an experiment is: its settings, its runs, and the claims that its rows decide."""
 
-from .beyond import BEYOND, on_mnist5k
 from .claim import MISSING, Check, Claim, Finding, RowsOf, Verdict, on_rows, our_claim
 from .compare import larger, larger_metric, with_spread
 from .evidence import (
@@ -16,7 +15,18 @@ from .evidence import (
     gain,
     mean_of,
 )
-from .experiment import EXPERIMENTS, FIRST_SEED, Experiment, Job, Perform, PlannedRun, register, slug_of
+from .experiment import (
+    BEYOND,
+    EXPERIMENTS,
+    FIRST_SEED,
+    Experiment,
+    Job,
+    Perform,
+    PlannedRun,
+    on_mnist5k,
+    register,
+    slug_of,
+)
 from .identity import made_with, planned_with
 from .outcome import Outcome
 from .reuse import make_reused, setting_of, take_over

@@ -16,7 +16,6 @@ from ..plan import (
     decide_together,
     excess,
     larger,
-    larger_metric,
     our_claim,
     with_spread,
 )
@@ -82,11 +81,6 @@ def in_minutes(label: str, name: str) -> Check:
         return _lies_below(row, 60, words, any_budget=False)
 
     return check
-
-
-def split_flatters(label: str, names: tuple[str, ...]) -> Check:
-    """Whether errors on new rotations are larger than on the test images of the thesis's split."""
-    return larger_metric(label, "novel_error", "test_rotation_error", names)
 
 
 def more_than_first(metric: str, first: str, *others: str) -> Check:

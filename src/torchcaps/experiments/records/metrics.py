@@ -59,6 +59,25 @@ register_metrics(
     Metric("largest_coupling", "largest coupling", "neither"),
     Metric("rounds", "rounds", "neither"),
     Metric("milliseconds", "time", "lower", "ms"),
+    # robustness
+    _share("affnist_style_accuracy", "affNIST-style accuracy", "higher"),
+    _share("affnist_style_quantized_accuracy", "affNIST-style accuracy, quantized", "higher"),
+    Metric("affnist_style_entropy", "affNIST-style entropy", "lower", "bits"),
+    _share("undertrained_accuracy", "accuracy, under-trained", "higher"),
+    _share("undertrained_affnist_style_accuracy", "affNIST-style accuracy, under-trained", "higher"),
+    Metric("undertrained_affnist_style_entropy", "affNIST-style entropy, under-trained", "lower", "bits"),
+    _share("undertrained_sparsity", "sparsity, under-trained", "higher"),
+    *(
+        metric
+        for views in ("familiar", "novel")
+        for metric in (
+            _share(f"{views}_accuracy", f"{views} views, accuracy", "higher"),
+            _share(f"{views}_quantized_accuracy", f"{views} views, accuracy, quantized", "higher"),
+            Metric(f"{views}_entropy", f"{views} views, entropy", "lower", "bits"),
+        )
+    ),
+    Metric("best_epoch", "epoch that was kept, from 0", "neither"),
+    Metric("whole_image_error", "error of the image of both", "neither"),
     # nodules
     Metric("region_dice", "Dice of regions", "higher", digits=4),
     Metric("region_dice_low", "Dice of regions, 2.5th percentile", "neither", digits=4),

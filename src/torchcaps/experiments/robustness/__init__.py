@@ -1,5 +1,5 @@
 """Robustness: affine changes, novel viewpoints, overlapping digits, and objects whose parts are known."""
 
-from . import affnist, metrics, overlapping, parts, search, viewpoints
+from . import affnist, overlapping, parts, search, viewpoints
 
-__all__ = ["affnist", "metrics", "overlapping", "parts", "search", "viewpoints"]
+__all__ = ["affnist", "overlapping", "parts", "search", "viewpoints"]

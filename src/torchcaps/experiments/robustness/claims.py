@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..plan import Claim, larger, larger_metric, our_claim
 from .networks import CONV, DR, ENTROPY, GAMMA, ONE_ROUND, REM, SHARED
 
+CHAPTER = "robustness"
 CLUTTER, IMAGES, SCENES = "robust:partwhole-clutter", "robust:partwhole-images", "robust:partwhole-scenes"
 PAIRS, AFFNIST = "robust:multimnist", "tab:results-affnist"
 STRENGTHS = (0.0, 0.3, 0.6, 1.0)

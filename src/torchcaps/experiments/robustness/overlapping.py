@@ -8,11 +8,10 @@ from torchcaps.models import PlainClassifier
 
 from ..plan import FIRST_SEED, SMOKE, Experiment, Job, Setting, Values, register
 from ..records import Details
-from .claims import PAIRS, PAIRS_CLAIMS
+from .claims import CHAPTER, PAIRS, PAIRS_CLAIMS
 from .networks import CAPSULES, CONV, DR, ONE_ROUND, VIT, Compared, small_networks
 from .segmented import draw_digits, draw_segmented
 
-CHAPTER = "robustness"
 _MODELS = {
     DR: "dr_capsnet_multimnist",
     ONE_ROUND: "dr_capsnet_multimnist",

@@ -10,7 +10,17 @@ from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviatio
 
 from ..plan import Changes, Experiment, Setting, Values, join_changes, register
 from ..records import Rows, by_setting
-from .claims import CLUTTER, CLUTTER_CLAIMS, COUNTS, IMAGES, IMAGES_CLAIMS, SCENES, SCENES_CLAIMS, STRENGTHS
+from .claims import (
+    CHAPTER,
+    CLUTTER,
+    CLUTTER_CLAIMS,
+    COUNTS,
+    IMAGES,
+    IMAGES_CLAIMS,
+    SCENES,
+    SCENES_CLAIMS,
+    STRENGTHS,
+)
 from .networks import (
     CAPSULES,
     CONV,
@@ -25,7 +35,6 @@ from .networks import (
     Compared,
     small_networks,
 )
-from .overlapping import CHAPTER
 from .perform import study_parts
 
 _MIDDLE = 0.3

@@ -26,6 +26,7 @@ from ..plan import (
     with_spread,
 )
 from ..records import Row, by_setting
+from .claims import at_clutter
 from .networks import CAPSULES, CONV, DR, GAMMA, ONE_ROUND, PLAIN, VIT, Compared, small_networks
 from .parts import TRAIN, data_name, on_parts
 
@@ -84,7 +85,7 @@ def _setting(network: Compared, strength: float) -> Setting:
     name = data_name(clutter=strength, train=TRAIN)
     data: Values = {"name": name, "augment": {"rotation": 180}}
     return Setting(
-        name=f"{network.name}, clutter {strength:g}",
+        name=at_clutter(network.name, strength),
         network=network.name,
         variant=f"clutter {strength:g}",
         recipe=CAPSULES,
