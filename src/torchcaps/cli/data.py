@@ -107,7 +107,7 @@ def draw(
     count: Annotated[
         int | None, typer.Option("--count", help="How many images; else 1,000, or those of the split.")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Of the random numbers; else 0.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the random numbers; else 0.")] = None,
     pictures: Annotated[bool, typer.Option("--pictures", help="Also write PNG files.")] = False,
 ) -> None:
     """Draw PartWhole images and write them with their part masks, poses and trees, for any framework."""

@@ -17,9 +17,9 @@ def command(
     ] = Path("demo"),
     quiet: Quiet = False,
 ) -> None:
-    """Train on real digits here and write a page about it.
+    """Train two small networks on handwritten digits, one of them with REM, and write a page about them.
 
-    Two small networks, one of them with REM; the page shows what they learnt and how they decide.
+    The page shows what they learnt and how they decide.
     """
     from torchcaps.experiments import describe_demo, record_demo
     from torchcaps.pages import run_demo

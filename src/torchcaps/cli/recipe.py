@@ -6,7 +6,7 @@ import typer
 
 from .terminal import Changes, Json, RecipeName, print_json
 
-app = typer.Typer(help="Look at recipes.", no_args_is_help=True)
+app = typer.Typer(help="Print a recipe with all of its keys.", no_args_is_help=True)
 
 
 @app.command("show")

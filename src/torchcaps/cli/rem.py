@@ -52,7 +52,7 @@ def command(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Train with REM and compare runs side by side.
+    """Train with REM, which prunes for fewer parse trees, and compare runs side by side.
 
     Prints accuracy, parse trees and sparsity; a recipe is trained first.
     """

@@ -31,26 +31,31 @@ Labels = Annotated[
 ]
 List = Annotated[bool, typer.Option("--list", help="List every table and figure with its state.")]
 BudgetName = Annotated[str, typer.Option("--budget", help="smoke, quick or full.")]
-Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Seeds of each setting.")]
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="How many seeds of each setting.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--setting", metavar="NAME", help="Make these settings alone; * is any letters; may be repeated."
+        "--setting",
+        metavar="NAME",
+        help="Make only the settings of this name; * stands for any letters; may be repeated.",
     ),
 ]
 Minutes = Annotated[
-    float, typer.Option("--minutes", help="Begin no epoch after so many, all labels together.")
+    float, typer.Option("--minutes", help="Begin no epoch after so many minutes, all labels together.")
 ]
 Out = Annotated[Path, typer.Option("--out", file_okay=False, help="Folder of the runs.")]
 Results = Annotated[
     Path | None, typer.Option("--results", help="Folder of the gathered results; results/ by default.")
 ]
 AtOnce = Annotated[
-    int | None, typer.Option("--at-once", min=1, help="Runs side by side; several on a GPU by default.")
+    int | None,
+    typer.Option(
+        "--at-once", min=1, help="How many runs to train side by side; by default several on a GPU."
+    ),
 ]
 Processes = Annotated[
     int | None,
-    typer.Option("--processes", min=1, help="Run in so many processes instead, one run in each."),
+    typer.Option("--processes", min=1, help="Train in so many processes instead, one run in each."),
 ]
 Cluster = Annotated[
     str | None, typer.Option("--cluster", help="Run on this Ray cluster; local starts one here.")
@@ -88,7 +93,7 @@ def command(
     data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """Make the runs of experiments, or list them all.
+    """Repeat experiments of the thesis and others, or list them all.
 
     Missing runs are made and their results are gathered.
     """

@@ -40,7 +40,7 @@ def command(
     out: NewRun = None,
     resume: Resume = False,
     device: Device = "auto",
-    devices: Annotated[int, typer.Option("--devices", min=1, help="Processes that share each batch.")] = 1,
+    devices: Annotated[int, typer.Option("--devices", min=1, help="How many devices share each batch.")] = 1,
     precision: Precision = "32",
     data_dir: DataDir = None,
     tensorboard: Annotated[

@@ -62,10 +62,13 @@ def pack(
         bool, typer.Option("--half", help="Store the weights as float16, if the answers stay the same.")
     ] = False,
     results: Annotated[
-        Path | None, typer.Option("--results", help="File in results/ that has this network over seeds.")
+        Path | None,
+        typer.Option("--results", help="File in results/ with this network, trained with several seeds."),
     ] = None,
-    setting: Annotated[str, typer.Option("--setting", help="Which rows of --results they are.")] = "",
-    licence: Annotated[str, typer.Option("--licence", help="Of data that were a folder.")] = "",
+    setting: Annotated[str, typer.Option("--setting", help="Name of the rows of --results.")] = "",
+    licence: Annotated[
+        str, typer.Option("--licence", help="Licence of the data, where they are a folder of yours.")
+    ] = "",
     data: Annotated[
         str | None,
         typer.Option(

@@ -90,11 +90,12 @@ class DiceCrossEntropyLoss(Loss[SegmentationOutput, Tensor]):
     """Weighted pixel cross-entropy plus weighted soft Dice; weight 0 leaves either part out.
 
     Attributes:
-        dice_weight: Of the soft Dice loss.
-        cross_entropy_weight: Of the pixel cross-entropy.
-        positive_weight: How much more a pixel inside a class counts in the cross-entropy.
-        border_weight: What a pixel counts beyond 1 in the cross-entropy within two pixels of a border.
-        deep_weight: Of the mean loss of smaller masks, where the network gives such while it trains.
+        dice_weight: Weight of the soft Dice loss.
+        cross_entropy_weight: Weight of the pixel cross-entropy.
+        positive_weight: What a pixel inside a class counts in the cross-entropy; one outside counts 1.
+        border_weight: What a pixel within two pixels of a border counts more in the cross-entropy; with 4 it
+            counts five times.
+        deep_weight: Weight of the mean loss of smaller masks, where the network gives such in training.
     """
 
     task: ClassVar[str] = "segmentation"

@@ -53,7 +53,7 @@ class SpreadRotationLoss(Loss[PoseOutput, PoseTarget]):
     """Spread loss of the class plus the weighted rotation loss of the true class's capsule.
 
     Attributes:
-        rotation_weight: Of the rotation loss.
+        rotation_weight: Weight of the rotation loss.
         form: "square" is 1 - <p, q>^2, whose gradient is finite everywhere; "render" is the thesis's
             1 - |<p, q>|.
         symmetries: How the object of each class looks the same when turned: "none", "cube", "tetrahedron", or

@@ -23,8 +23,8 @@ class LossSettings:
     Attributes:
         task_loss: The settings of the loss that `name` chooses, beside the two weights in a recipe.
         reconstruction: Weight of the sum of squared pixel errors of a decoder.
-        coupling_entropy: Weight of the bits that say where couplings of the last routed layer lie; in
-            training alone.
+        coupling_entropy: Weight of the entropy of the last routed layer's couplings, in bits, which asks for
+            few parse trees; in training alone.
     """
 
     task_loss: AnyLoss = field(default_factory=MarginLoss)

@@ -17,20 +17,20 @@ _WARM_UP_START = 0.01  # share of the learning rate that the first step gets
 
 @dataclass(frozen=True, kw_only=True)
 class Optim:
-    """How weights move.
+    """The optimizer, and how its learning rate changes.
 
     Attributes:
         name: "adam", "adamw" (weight decay apart from the gradient) or "sgd" (with Nesterov momentum).
-        learning_rate: Of the first epoch, after warming up.
+        learning_rate: Rate of the first epoch, after `warm_up`.
         schedule: "exponential" multiplies it by `decay` each epoch, or smoothly every `decay_steps` steps;
             "step" multiplies it by `decay` every `step_epochs` epochs; "cosine" lets it fall to `floor` in
             the last epoch.
-        decay: 1 keeps the rate of "exponential" and "step" as it is.
-        decay_steps: Of "exponential"; 0 counts epochs.
-        step_epochs: Of "step".
+        decay: Factor of "exponential" and "step"; 1 keeps the rate as it is.
+        decay_steps: Steps in which "exponential" multiplies by `decay` once; 0 is an epoch.
+        step_epochs: Epochs between two falls of "step".
         floor: The rate does not fall below this.
         warm_up: Epochs in which the rate rises linearly to `learning_rate`.
-        momentum: Of "sgd".
+        momentum: Momentum of "sgd".
         weight_decay: Pull of all weights to zero.
         clip: Largest norm of the gradient of all weights together; 0 does not clip.
         average: Share of the moving average of the weights that stays in each step, such as 0.999; where it

@@ -25,9 +25,9 @@ PreparedFolder = Annotated[
 def phantom(
     out: Annotated[Path, typer.Argument(metavar="OUT", file_okay=False, help="Folder of the patients.")],
     patients: Annotated[int, typer.Option("--patients", min=1, help="How many to draw.")] = 10,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Another one draws other patients.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed draws other patients.")] = 0,
     size: Annotated[int, typer.Option("--size", help="Pixels along each side of a slice.")] = 512,
-    slices: Annotated[int, typer.Option("--slices", help="Of each patient, 2.5 mm apart.")] = 60,
+    slices: Annotated[int, typer.Option("--slices", help="Slices of each patient, 2.5 mm apart.")] = 60,
     quiet: Quiet = False,
 ) -> None:
     """Draw chests with nodules, as DICOM series with the XML of four readers."""
@@ -56,7 +56,11 @@ def prepare(
     ],
     negatives: Annotated[
         float,
-        typer.Option("--negatives", min=0, help="Regions without a nodule to learn from, for each one with."),
+        typer.Option(
+            "--negatives",
+            min=0,
+            help="How many regions without a nodule for each one with a nodule; they train.",
+        ),
     ] = 0.0,
     quiet: Quiet = False,
     json: Json = False,
@@ -90,7 +94,9 @@ def train(
     model: Annotated[
         str, typer.Option("--model", help="segcaps_r3, segcaps_r1, unet_3, unet_4 or unet_5.")
     ] = "segcaps_r3",
-    share: Annotated[float, typer.Option("--share", help="Of the training patients: 1, 0.5 or 0.1.")] = 1.0,
+    share: Annotated[
+        float, typer.Option("--share", help="Share of the training patients: 1, 0.5 or 0.1.")
+    ] = 1.0,
     leave_out: Annotated[
         str | None,
         typer.Option("--leave-out", help="Test on this patient alone, where there are at most 20."),

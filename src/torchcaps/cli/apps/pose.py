@@ -36,7 +36,7 @@ from ..train import summary
 if TYPE_CHECKING:
     from torchcaps.apps.pose import EngineName
 
-app = typer.Typer(help="Class and rotation of objects, from objects we render.", no_args_is_help=True)
+app = typer.Typer(help="Class and rotation of objects: render, train, predict.", no_args_is_help=True)
 
 
 @app.command("render")
@@ -182,7 +182,7 @@ def predict(
         typer.Option("--out", file_okay=False, help="Folder for pictures of the object beside the image."),
     ] = None,
     meshes: Annotated[
-        Path | None, typer.Option("--meshes", help="meshes.npz of the classes, to be drawn.")
+        Path | None, typer.Option("--meshes", help="meshes.npz of the classes, to draw the object.")
     ] = None,
     data_dir: DataDir = None,
     device: Device = "auto",

@@ -43,21 +43,21 @@ RunOption = Annotated[
     ),
 ]
 Pixel = Annotated[
-    float | None, typer.Option("--metres-per-pixel", help="Read maps at this; default their own.")
+    float | None, typer.Option("--metres-per-pixel", help="Read maps at this resolution; default their own.")
 ]
 PlaceCount = Annotated[int, typer.Option("--places", help="Places to tell apart.")]
-ViewCount = Annotated[int, typer.Option("--views", help="Of each place.")]
-Offset = Annotated[float, typer.Option("--offset", help="Metres of a view from its place.")]
+ViewCount = Annotated[int, typer.Option("--views", help="Views of each place.")]
+Offset = Annotated[float, typer.Option("--offset", help="How far a view may lie from its place, in metres.")]
 Date = Annotated[str | None, typer.Option("--date", help="Which date of several, by the name of its file.")]
 
 
 @app.command("terrain")
 def terrain(
     out: Annotated[Path, typer.Argument(file_okay=False, help="Folder for one GeoTIFF for each season.")],
-    width: Annotated[float, typer.Option("--width", help="Metres.")] = 3000.0,
-    height: Annotated[float, typer.Option("--height", help="Metres.")] = 2000.0,
-    pixel: Annotated[float, typer.Option("--metres-per-pixel", help="Of the drawn maps.")] = 2.0,
-    seed: Annotated[int, typer.Option("--seed", help="Which terrain.")] = 0,
+    width: Annotated[float, typer.Option("--width", help="Width of the terrain in metres.")] = 3000.0,
+    height: Annotated[float, typer.Option("--height", help="Height of the terrain in metres.")] = 2000.0,
+    pixel: Annotated[float, typer.Option("--metres-per-pixel", help="Resolution of the drawn maps.")] = 2.0,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed draws another terrain.")] = 0,
 ) -> None:
     """Draw a terrain in four seasons, to try the other commands on."""
     from torchcaps.apps.uav import Terrain, write_seasons
@@ -90,7 +90,7 @@ def stack(
 def train(
     maps: Maps,
     out: Annotated[Path, typer.Option("--out", file_okay=False, help="Run folder.")],
-    recipe: Annotated[str, typer.Option("--recipe", help="Which network.")] = "retrieval/uav_small",
+    recipe: Annotated[str, typer.Option("--recipe", help="Recipe of the network.")] = "retrieval/uav_small",
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key of the recipe.")
     ] = None,
@@ -177,7 +177,7 @@ def abbrief(
     maps: Maps,
     out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder to use as --run.")],
     side: Annotated[int, typer.Option("--side", help="Pixels of a crop.")] = 100,
-    bits: Annotated[int, typer.Option("--bits", help="Of a descriptor.")] = 128,
+    bits: Annotated[int, typer.Option("--bits", help="Bits of a descriptor.")] = 128,
     pixel: Pixel = None,
 ) -> None:
     """Prepare the handmade abBRIEF descriptor, which needs no training, for comparison."""
@@ -195,10 +195,14 @@ def building_ratio(
     maps: Maps,
     out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder to use as --run.")],
     side: Annotated[int, typer.Option("--side", help="Pixels of a crop.")] = 100,
-    rings: Annotated[int, typer.Option("--rings", help="In which the share of buildings counts.")] = 8,
+    rings: Annotated[
+        int, typer.Option("--rings", help="Rings in which the share of buildings is counted.")
+    ] = 8,
     segmenter: Annotated[
         Path | None,
-        typer.Option("--segmenter", metavar="FILE.onnx", help="Finds buildings; by colours without one."),
+        typer.Option(
+            "--segmenter", metavar="FILE.onnx", help="Network that finds buildings; without it colours do."
+        ),
     ] = None,
     pixel: Pixel = None,
 ) -> None:
@@ -218,10 +222,14 @@ def compile_map(
     maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF, or .npz with --date.")],
     run: RunOption,
     out: Annotated[Path, typer.Option("--out", dir_okay=False, metavar="FILE.tcmap", help="File to write.")],
-    storage: Annotated[str, typer.Option("--storage", help="float32, float16, int8 or product.")] = "int8",
-    cell: Annotated[float, typer.Option("--cell", help="Metres.")] = 10.0,
-    headings: Annotated[int, typer.Option("--headings", help="Parts of the circle.")] = 60,
-    code_bytes: Annotated[int, typer.Option("--code-bytes", help="Of a product code.")] = 16,
+    storage: Annotated[
+        str, typer.Option("--storage", help="How descriptors are kept: float32, float16, int8 or product.")
+    ] = "int8",
+    cell: Annotated[float, typer.Option("--cell", help="Side of a cell of the map in metres.")] = 10.0,
+    headings: Annotated[int, typer.Option("--headings", help="How many headings of each cell.")] = 60,
+    code_bytes: Annotated[
+        int, typer.Option("--code-bytes", help="With --storage product: bytes of a descriptor.")
+    ] = 16,
     date: Date = None,
     device: Device = "auto",
     quiet: Quiet = False,

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from torchcaps.apps.uav import CompiledMap, Recorder
 
 MapFile = Annotated[Path, typer.Argument(metavar="MAP.tcmap", help="Map that uav compile-map wrote.")]
-LikelihoodOption = Annotated[str, typer.Option("--likelihood", help="bayesian, linear or ratio.")]
+LikelihoodOption = Annotated[
+    str, typer.Option("--likelihood", help="How distances become probabilities: bayesian, linear or ratio.")
+]
 _MOST_PROBLEMS = 20  # updates whose problems are printed
 _FRAMES = 150  # beliefs that a page shows at most
 
@@ -27,11 +29,14 @@ def simulate(
     maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF of the date that is seen.")],
     run: RunOption,
     out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder for flight.csv and images.")],
-    updates: Annotated[int, typer.Option("--updates", help="How many.")] = 60,
+    updates: Annotated[int, typer.Option("--updates", help="How many updates.")] = 60,
     step: Annotated[float, typer.Option("--step", help="Metres between updates.")] = 50.0,
-    seed: Annotated[int, typer.Option("--seed", help="Which flight.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed makes another flight.")] = 0,
     altitude: Annotated[
-        float | None, typer.Option("--altitude", help="Metres: render a camera's frames and rectify them.")
+        float | None,
+        typer.Option(
+            "--altitude", help="Height of a camera in metres, whose frames are rendered and rectified."
+        ),
     ] = None,
     tilt: Annotated[float, typer.Option("--tilt", help="Degrees of that camera from straight down.")] = 0.0,
     date: Date = None,

@@ -47,7 +47,8 @@ def command(
     ] = None,
     split: Annotated[str, typer.Option("--split", help="test, validation or train.")] = "test",
     health: Annotated[
-        bool, typer.Option("--health", help="Also show how each routed layer fares on some of the images.")
+        bool,
+        typer.Option("--health", help="Also show whether capsules and couplings of each layer are alive."),
     ] = False,
     suite: Annotated[
         str | None,
@@ -66,7 +67,7 @@ def command(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Loss and metrics of runs and of each class, or what a suite of changed images makes of them."""
+    """Measure runs: loss and metrics, also of each class; with --suite, accuracy on changed images."""
     from torchcaps.core import UserError
     from torchcaps.zoo import given_name
 

@@ -25,7 +25,7 @@ def command(
     split: Annotated[str, typer.Option("--split", help="test, validation or train.")] = "test",
     levels: LevelsOption = "even",
     limit: Annotated[
-        int | None, typer.Option("--limit", help="Images to look at, drawn from the split.")
+        int | None, typer.Option("--limit", help="Look at this many images, drawn from the split.")
     ] = None,
     data_dir: DataDir = None,
     device: Device = "auto",

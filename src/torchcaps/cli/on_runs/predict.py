@@ -39,7 +39,7 @@ def command(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Let a run answer for image files.
+    """Give the answers of a run for image files: classes, masks or rotations.
 
     Takes a run folder or a file that torchcaps export wrote. Of several images, those that cannot be read are
     named and passed over, and the exit code is 1.

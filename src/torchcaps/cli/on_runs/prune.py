@@ -17,14 +17,17 @@ def command(
     run: RunFolder,
     method: Annotated[str, typer.Option("--method", help="eagleeye, l1 or random.")] = "eagleeye",
     flops: Annotated[float, typer.Option("--flops", help="Share of the trunk's FLOPs to keep.")] = 0.5,
-    candidates: Annotated[int, typer.Option("--candidates", min=1, help="Networks EagleEye scores.")] = 50,
+    candidates: Annotated[
+        int, typer.Option("--candidates", min=1, help="Pruned networks that EagleEye compares.")
+    ] = 50,
     batches: Annotated[
-        int, typer.Option("--batches", min=1, help="Training batches that batch norm adapts to.")
+        int, typer.Option("--batches", min=1, help="Training batches that adapt the batch norms of each.")
     ] = 100,
     multiple: Annotated[
-        int, typer.Option("--multiple", min=1, help="Widths are multiples of this; GPUs want 8.")
+        int,
+        typer.Option("--multiple", min=1, help="Keep a multiple of this many channels; 8 is fast on GPUs."),
     ] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="Of the candidates.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the candidates.")] = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", file_okay=False, help="Folder of the pruned run; default RUN-METHOD-FLOPS."),

@@ -20,7 +20,7 @@ def command(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Leave out what pruning cut off; the answers stay the same.
+    """Make a smaller network of a pruned run; the answers stay the same.
 
     The gain is measured first, and a network that would be slower or just as large is refused.
     """

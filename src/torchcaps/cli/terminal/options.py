@@ -58,7 +58,10 @@ DataDir = Annotated[
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 Precision = Annotated[
-    str, typer.Option("--precision", help="32; bf16 convolutions, TF32 votes; or auto, the faster one.")
+    str,
+    typer.Option(
+        "--precision", help="32; bf16: convolutions in bfloat16, votes in TF32; or auto, the faster."
+    ),
 ]
 RecipeName = Annotated[
     str, typer.Argument(help="Path of a YAML file, or a name from `torchcaps list recipes`.")
@@ -79,9 +82,9 @@ LevelsOption = Annotated[
     str,
     typer.Option(
         "--levels",
-        help="Levels of quantized couplings: even makes an even share of each layer's parents a level; or "
-        "one number, one per routed layer as in 11,6, or auto for the fewest that keep the accuracy on the "
-        "validation images.",
+        help="How many levels couplings are rounded to: a number; one for each routed layer, as 11,6; even, "
+        "the number nearest to 11 that has an even split among its levels; or auto, the smallest that keeps "
+        "the accuracy on the validation images.",
     ),
 ]
 

@@ -18,7 +18,7 @@ from ..plan import Experiment, Job, PlannedRun
 from ..records import Budget
 from .visit import StopInTime, Visit
 
-_CONTINUES = "the next visit continues from its last checkpoint"
+_CONTINUES = "the next call continues from its last checkpoint"
 
 
 @dataclass(frozen=True, kw_only=True)

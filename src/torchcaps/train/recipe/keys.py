@@ -105,10 +105,13 @@ def keys_as_markdown() -> str:
     """The page of all keys."""
     parts = [
         "# Every key of a recipe",
-        "Written by `python -m torchcaps.train.recipe.keys docs/recipes.md` from the dataclasses; a test "
-        "keeps it current.\n`torchcaps recipe show NAME` prints a recipe with all of its keys, "
-        "`--set optim.learning_rate=3e-4` replaces one.\n`model` takes the name of a model and any field of "
-        "its config, such as `num_classes`, `in_channels`, `image_size`, `routing`\nor `decoder`.",
+        "A recipe is a YAML file that says all of a training: model, data, loss, optimizer. "
+        "`torchcaps list recipes` shows those of the package,\n`torchcaps recipe show NAME` prints one with "
+        "all of its keys, and `torchcaps train NAME --set optim.learning_rate=3e-4` replaces a key.\n"
+        "`model` takes the name of a model and any field of its config, such as `num_classes`, "
+        "`in_channels`, `image_size`, `routing`\nor `decoder`.",
+        "This page is written by `python -m torchcaps.train.recipe.keys docs/recipes.md`; a test keeps it "
+        "current.",
     ]
     for group in key_groups():
         parts += [f"## {group.title}", group.about]

@@ -27,12 +27,12 @@ class Data:
         name: A dataset, or `folder:PATH` for your own files.
         validation: Share of the training images that is set aside to validate; not used where a folder has
             its own validation images.
-        split_seed: Chooses those, and the images of `limit`.
+        split_seed: Seed that chooses the validation images, and the images of `limit`.
         limit: Use this many training images; 0 means all.
         fit: How files of other sizes are brought to the size of the network: "crop" keeps the middle, "pad"
             adds bands of zeros, "stretch" changes proportions.
         fresh: Draw the training examples anew in every epoch; for datasets that are rendered or drawn.
-        images_per_place: In each batch of a retrieval task.
+        images_per_place: Images of each place in a batch of a retrieval task.
         preprocess: What happens to every image.
         augment: Random changes of training images.
     """
@@ -61,19 +61,19 @@ class Recipe:
     """One training run; the model decides the task.
 
     Attributes:
-        model: The name of a model, and fields of it that differ.
-        data: Which images.
-        epochs: At most.
-        batch_size: Of all devices together.
+        model: The name of a model, and those of its fields that are replaced.
+        data: Which images, and what is done to them.
+        epochs: How many epochs to train at most.
+        batch_size: Images in a step, of all devices together.
         patience: Stop after so many epochs without a better validation; 0 never stops early.
         select_by: The metric of the validation images that decides which epoch is kept: "loss", or one of
             the task's.
-        seed: Of weights, order and random changes.
+        seed: Seed of the initial weights, the order of images and random changes.
         compile: Compile the network with torch.compile.
         start_from: Folder of a run, or file of trunk weights, whose layers the model takes over.
-        keep_epochs: Counted from one; the weights after those epochs stay as `epoch-N.safetensors`.
+        keep_epochs: Epochs, counted from 1, whose weights stay as `epoch-N.safetensors`.
         loss: What is minimised.
-        optim: How weights move.
+        optim: The optimizer, and how its rate changes.
         annealing: Find the number of routing iterations while training.
         pruning: Prune while training.
     """
