@@ -92,7 +92,7 @@ def test_labels_that_do_not_fit_the_images_are_refused(mnist):
     path.write_bytes(gzip.compress(header + bytes([3, 1, 2, 3])))
     assert "12 images" in assert_names(path, "mnist", mnist)
     path.write_bytes(gzip.compress(header + bytes([12]) + bytes([99] * 12)))
-    assert "label 99" in assert_names(path, "mnist", mnist)
+    assert "99..99" in assert_names(path, "mnist", mnist)
 
 
 def test_a_smallnorb_file_with_a_foreign_type_or_length_is_refused(smallnorb):

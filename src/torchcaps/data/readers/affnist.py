@@ -14,7 +14,7 @@ from torchcaps.core import MissingDataError
 
 from ..api import DATASETS, Split
 from ..examples import LabelledImages
-from .files import DamagedFileError, search_folders
+from .files import DamagedFileError, check_labels, search_folders
 from .idx import MNIST
 from .matlab import read_matlab
 
@@ -44,9 +44,7 @@ def read_affnist_file(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]
     if pixels.dtype != np.uint8 or pixels.shape != (_SIDE * _SIDE, len(labels)):
         problem = f"should hold bytes (1600, {len(labels)}), but holds {pixels.dtype} {pixels.shape}"
         raise DamagedFileError(path, problem, "affnist")
-    if labels.size and not (labels.min() >= 0 and labels.max() <= 9):
-        problem = f"labels should lie in 0..9, but lie in {labels.min()}..{labels.max()}"
-        raise DamagedFileError(path, problem, "affnist")
+    check_labels(labels, (0, 9), path, "affnist")
     images = pixels.T.reshape(-1, _SIDE, _SIDE).transpose(0, 2, 1)
     return np.ascontiguousarray(images), labels.astype(np.int64)
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import zlib
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from torchcaps.core import MissingDataError, UserError
 
@@ -99,4 +102,11 @@ def check_length(data: bytes, expected: int, path: Path, dataset: str) -> None:
     """An error unless the contents have the length that their header promises."""
     if len(data) != expected:
         problem = f"should hold {expected} bytes by its header, but holds {len(data)}"
+        raise DamagedFileError(path, problem, dataset)
+
+
+def check_labels(labels: NDArray[Any], span: tuple[int, int], path: Path, dataset: str) -> None:
+    """An error unless all labels lie between the ends of `span`."""
+    if labels.size and not span[0] <= labels.min() <= labels.max() <= span[1]:  # also true of nan
+        problem = f"labels should lie in {span[0]}..{span[1]}, but lie in {labels.min()}..{labels.max()}"
         raise DamagedFileError(path, problem, dataset)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..api import DATASETS, DatasetInfo, RemoteFile, Split
 from ..examples import LabelledImages
-from .files import DamagedFileError, check_length, find_file, read_file
+from .files import DamagedFileError, check_labels, check_length, find_file, read_file
 
 IDX_FILES: dict[Split, tuple[str, str]] = {
     "train": ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"),
@@ -42,8 +42,7 @@ def read_idx_split(data_dir: Path, split: Split, *, name: str) -> LabelledImages
     if len(images) != len(labels):
         problem = f"should hold a label for each of {len(images)} images, but holds {len(labels)}"
         raise DamagedFileError(label_path, problem, name)
-    if labels.size and labels.max() >= info.num_classes:
-        raise DamagedFileError(label_path, f"has label {labels.max()}, above {info.num_classes - 1}", name)
+    check_labels(labels, (0, info.num_classes - 1), label_path, name)
     return LabelledImages(
         torch.from_numpy(images)[:, None], torch.from_numpy(labels.astype(np.int64)), info.classes
     )

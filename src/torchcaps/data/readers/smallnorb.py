@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..api import DATASETS, DatasetInfo, RemoteFile, Split
 from ..examples import LabelledImages
-from .files import DamagedFileError, check_length, find_file, read_file
+from .files import DamagedFileError, check_labels, check_length, find_file, read_file
 
 STEMS: dict[Split, str] = {
     "train": "smallnorb-5x46789x9x18x6x2x96x96-training",
@@ -48,10 +48,7 @@ def read_smallnorb(data_dir: Path, split: Split) -> LabelledImages:
         problem = f"should hold bytes of shape (count, 2, 96, 96), but holds {images.dtype} {images.shape}"
         raise DamagedFileError(image_path, problem, "smallnorb")
     _check_rows(label_path, labels, (len(images),))
-    if labels.size and not (labels.min() >= 0 and labels.max() < SMALLNORB.num_classes):
-        raise DamagedFileError(
-            label_path, f"labels lie in {labels.min()}..{labels.max()}, not in 0..4", "smallnorb"
-        )
+    check_labels(labels, (0, 4), label_path, "smallnorb")
     return LabelledImages(
         torch.from_numpy(images), torch.from_numpy(labels.astype(np.int64)), SMALLNORB.classes
     )

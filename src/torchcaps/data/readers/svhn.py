@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..api import DATASETS, DatasetInfo, RemoteFile, Split
 from ..examples import LabelledImages
-from .files import DamagedFileError, find_file
+from .files import DamagedFileError, check_labels, find_file
 from .matlab import read_matlab
 
 
@@ -30,9 +30,7 @@ def read_svhn(data_dir: Path, split: Split) -> LabelledImages:
             f"X should have shape (32, 32, 3, {len(digits)}), an image per label, but has {pixels.shape}"
         )
         raise DamagedFileError(path, problem, "svhn")
-    if digits.size and not (digits.min() >= 1 and digits.max() <= 10):
-        problem = f"labels should lie in 1..10, but lie in {digits.min()}..{digits.max()}"
-        raise DamagedFileError(path, problem, "svhn")
+    check_labels(digits, (1, 10), path, "svhn")
     labels = digits.astype(np.int64)
     if (labels != digits).any():
         problem = f"labels should be whole numbers, but one is {digits[labels != digits][0]}"
