@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from torch import nn
 
@@ -38,24 +38,20 @@ class Trunk(nn.Module, ABC):
         """Every convolution of the trunk."""
 
 
-@runtime_checkable
-class TrunkBuilder(Protocol):
+class TrunkVariant(NamedTuple):
     """What is registered under a trunk's name."""
 
-    widths: tuple[int, ...]
-
-    def __call__(self, *, in_channels: int, widths: Sequence[int]) -> Trunk:
-        """The trunk with these widths."""
-        ...
+    build: Callable[..., Trunk]  # of widths, and of `in_channels`
+    widths: tuple[int, ...]  # channels of each prunable group where nobody gives others
 
 
-TRUNKS: Registry[TrunkBuilder] = Registry("trunk")
+TRUNKS: Registry[TrunkVariant] = Registry("trunk")
 
 
 def create_trunk(name: str, *, in_channels: int = 3, widths: Sequence[int] | None = None) -> Trunk:
     """Build the trunk registered as `name`; `widths` replaces the channels of each prunable group."""
-    build = TRUNKS[name]
-    return build(in_channels=in_channels, widths=build.widths if widths is None else widths)
+    build, usual = TRUNKS[name]
+    return build(usual if widths is None else widths, in_channels=in_channels)
 
 
 def list_trunks(pattern: str = "*") -> list[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .api import TRUNKS, Trunk, TrunkConvolution, require_widths
+from .api import TRUNKS, Trunk, TrunkConvolution, TrunkVariant, require_widths
 
 ORDER = "stem, then one for each pointwise convolution"
 STRIDES = (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1)
@@ -79,23 +79,14 @@ class MobileNetTrunk(Trunk):
         return found
 
 
-@dataclass(frozen=True)
-class _Builder:
-    widths: tuple[int, ...]
-    strides: tuple[int, ...] = STRIDES
-
-    def __call__(self, *, in_channels: int, widths: Sequence[int]) -> MobileNetTrunk:
-        return MobileNetTrunk(widths, self.strides, in_channels=in_channels)
-
-
 _FULL = (32, 64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024)
-_BUILDERS = {
-    "mobilenetv1": _Builder(_FULL),
+_VARIANTS = {
+    "mobilenetv1": (_FULL, STRIDES),
     # EagleEye's published network (Li 2020)
-    "mobilenetv1_flops50": _Builder((21, 48, 85, 82, 167, 167, 440, 364, 356, 311, 348, 432, 889, 619)),
-    "mobilenet_small": _Builder(tuple(width // 4 for width in _FULL)),
-    "mobilenet_tiny": _Builder((8, 16, 32, 32), STRIDES[:3]),
+    "mobilenetv1_flops50": ((21, 48, 85, 82, 167, 167, 440, 364, 356, 311, 348, 432, 889, 619), STRIDES),
+    "mobilenet_small": (tuple(width // 4 for width in _FULL), STRIDES),
+    "mobilenet_tiny": ((8, 16, 32, 32), STRIDES[:3]),
 }
 
-for _name, _builder in _BUILDERS.items():
-    TRUNKS.register(_name)(_builder)
+for _name, (_widths, _strides) in _VARIANTS.items():
+    TRUNKS.register(_name)(TrunkVariant(partial(MobileNetTrunk, strides=_strides), _widths))

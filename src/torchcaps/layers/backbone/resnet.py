@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .api import TRUNKS, Trunk, TrunkConvolution, require_widths
+from .api import TRUNKS, Trunk, TrunkConvolution, TrunkVariant, require_widths
 
 ORDER = "stem, then per stage the two inner widths of each block and the width of the stage"
 
@@ -115,15 +115,6 @@ def _convolutions_of_block(
     return found
 
 
-@dataclass(frozen=True)
-class _Builder:
-    widths: tuple[int, ...]
-    blocks: tuple[int, ...]
-
-    def __call__(self, *, in_channels: int, widths: Sequence[int]) -> ResNetTrunk:
-        return ResNetTrunk(widths, self.blocks, in_channels=in_channels)
-
-
 def even_widths(stem: int, inner: int, blocks: Sequence[int]) -> tuple[int, ...]:
     """Unpruned widths: `inner` doubles with each stage; a stage's output is four times its inner width."""
     widths = [stem]
@@ -164,4 +155,4 @@ _WIDTHS = {
 # fmt: on
 
 for _name, (_widths, _blocks) in _WIDTHS.items():
-    TRUNKS.register(_name)(_Builder(_widths, _blocks))
+    TRUNKS.register(_name)(TrunkVariant(partial(ResNetTrunk, blocks=_blocks), _widths))
