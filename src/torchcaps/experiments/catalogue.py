@@ -91,11 +91,21 @@ WITHOUT_DATA = {"tab:novelviewpoints": _SMALLNORB}  # why labels that are built 
 
 def list_experiments(out: Path, results: Path, data_dir: Path | None = None) -> list[Progress]:
     """Every table and figure: those of the thesis in its order, built or not, then our own."""
-    built = EXPERIMENTS.names()
     return [
-        _describe(EXPERIMENTS[label], out, results, data_dir) if label in built else _without_runs(label)
-        for label in dict.fromkeys((*LABELS, *built))
+        _describe(EXPERIMENTS[label], out, results, data_dir)
+        if label in EXPERIMENTS
+        else _without_runs(label)
+        for label in _ordered_labels()
     ]
+
+
+def built_experiments() -> list[Experiment]:
+    """Every experiment that has runs or may have them: those of the thesis in its order, then our own."""
+    return [EXPERIMENTS[label] for label in _ordered_labels() if label in EXPERIMENTS]
+
+
+def _ordered_labels() -> list[str]:
+    return list(dict.fromkeys((*LABELS, *EXPERIMENTS)))
 
 
 def find_experiment(label: str) -> Experiment:

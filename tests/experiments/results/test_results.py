@@ -10,7 +10,7 @@ from experiments.made_rows import a_result
 
 from torchcaps.core import UserError
 from torchcaps.core.metric import metric_of
-from torchcaps.experiments import EXPERIMENTS
+from torchcaps.experiments import EXPERIMENTS, LABELS
 from torchcaps.experiments.plan import slug_of
 from torchcaps.experiments.records import BUDGETS, Protocol, load_rows
 from torchcaps.experiments.results import summarise, write_results
@@ -86,6 +86,13 @@ def test_pages_are_those_of_the_result_files():
     for path in sorted((ROOT / "results").glob("*-*.md")):
         assert render_page(built[path.stem], rows_of) == path.read_text()
     assert render_overview(rows_of) == (ROOT / "results" / "claims.md").read_text()
+
+
+def test_claims_stand_in_the_order_of_the_chapters_of_the_thesis():
+    page = (ROOT / "results" / "claims.md").read_text()
+    chapters = re.findall("^## (.*)$", page, re.MULTILINE)
+    of_thesis = [chapter for chapter in dict.fromkeys(LABELS.values()) if chapter in chapters]
+    assert chapters[: len(of_thesis)] == of_thesis
 
 
 def test_pages_and_documents_are_renewed_from_the_result_files(tmp_path):

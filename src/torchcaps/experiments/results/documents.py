@@ -14,6 +14,7 @@ from torchcaps.models import list_models
 from torchcaps.storage import write_text
 from torchcaps.zoo import render_photographs, render_weights
 
+from ..catalogue import built_experiments
 from ..demonstration import SLUG, describe_demo
 from ..plan import EXPERIMENTS
 from ..records import load_rows
@@ -39,8 +40,7 @@ def render_models() -> str:
 
 def render_pages(root: Path) -> str:
     """Links to the page of every experiment that has one, by chapter, for a document in `docs/`."""
-    every = [EXPERIMENTS[label] for label in EXPERIMENTS.names()]
-    found = [experiment for experiment in every if (root / "results" / f"{experiment.slug}.md").is_file()]
+    found = [each for each in built_experiments() if (root / "results" / f"{each.slug}.md").is_file()]
     parts = []
     for chapter in dict.fromkeys(experiment.chapter for experiment in found):
         title = _NO_CHAPTER if chapter == "none" else chapter

@@ -9,7 +9,8 @@ from typing import get_args
 from torchcaps.core import markdown_table
 from torchcaps.storage import write_text
 
-from ..plan import EXPERIMENTS, Experiment, RowsOf, Verdict
+from ..catalogue import built_experiments
+from ..plan import Experiment, RowsOf, Verdict
 from .page import list_claims, rows_in
 
 _INTRODUCTION = (
@@ -26,8 +27,7 @@ def write_overview(results: Path) -> None:
 
 def render_overview(rows_of: RowsOf) -> str:
     """The page as Markdown."""
-    every = [EXPERIMENTS[label] for label in EXPERIMENTS.names()]
-    claiming = [experiment for experiment in every if experiment.claims]
+    claiming = [experiment for experiment in built_experiments() if experiment.claims]
     begun = [experiment for experiment in claiming if rows_of(experiment.label)]
     waiting = [f"`{experiment.label}`" for experiment in claiming if experiment not in begun]
     parts = ["# What the thesis claims, and what we found", _INTRODUCTION, _count(begun, rows_of)]
