@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
+from torchcaps.train import load_run
 
 RECIPE = """
 model: {name: dr_capsnet_tiny_test, image_size: 28, num_classes: 10, decoder: none}
@@ -49,6 +50,7 @@ def test_a_recipe_is_fitted_to_the_images_of_the_user(recipe, tmp_path):
     assert row["run"] == str(tmp_path / "runs" / "pets-small-rem")
     assert [of_class["class"] for of_class in row["classes"]] == ["a", "b", "c"]
     assert row["pruned"]
+    assert load_run(row["run"]).recipe.pruning.patience == 3  # cut once the loss no longer falls
 
 
 def test_a_source_that_is_neither_is_one_short_line_about_both():

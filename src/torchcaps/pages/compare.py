@@ -38,8 +38,11 @@ class RunSummary:
 
 
 def with_rem(recipe: Recipe) -> Recipe:
-    """The recipe with pruning: as it says itself, else with the settings of the thesis."""
-    return recipe if recipe.pruning is not None else replace(recipe, pruning=Lobster())
+    """The recipe with pruning: as it says itself, else once the loss has not fallen for three epochs.
+
+    Pruned after every epoch, as in the thesis, a network on few images is cut before it has learnt.
+    """
+    return recipe if recipe.pruning is not None else replace(recipe, pruning=Lobster(patience=3))
 
 
 def summarise_run(run: Run, *, levels: Levels = "even", data_dir: Path | None = None) -> RunSummary:
