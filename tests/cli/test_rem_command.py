@@ -5,6 +5,8 @@ from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
+from torchcaps.data import write_twin
+from torchcaps.train import load_run
 
 RECIPE = """
 model: {name: dr_capsnet_tiny_test, image_size: 28, num_classes: 10, decoder: none}
@@ -39,6 +41,18 @@ def test_a_recipe_is_trained_with_rem_and_stands_beside_a_run(recipe, tmp_path):
     assert sum("small-rem" in line and " bits " in line for line in both.stdout.splitlines()) == 2
 
 
+def test_a_recipe_is_fitted_to_the_images_of_the_user(recipe, tmp_path):
+    write_twin("folder", tmp_path / "pets", 40)
+    options = "--data", tmp_path / "pets", "--out", tmp_path / "runs", "--device", "cpu"
+    done = call(recipe, *options, "--set", "data.validation=0.25", "--json")
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads(done.stdout)
+    assert row["run"] == str(tmp_path / "runs" / "pets-small-rem")
+    assert [of_class["class"] for of_class in row["classes"]] == ["a", "b", "c"]
+    assert row["pruned"]
+    assert load_run(row["run"]).recipe.pruning.patience == 3  # cut once the loss no longer falls
+
+
 def test_a_source_that_is_neither_is_one_short_line_about_both():
     result = call("nowhere")
     assert isinstance(result.exception, UserError)
@@ -47,6 +61,8 @@ def test_a_source_that_is_neither_is_one_short_line_about_both():
         "`torchcaps list recipes` shows the names, and a file must end in .yaml"
     )
     assert "did you mean mnist/dr_capsnet" in str(call("mnist/dr_capsnets").exception)
+    misspelt = call("mnist/dr_capsnet_rem", "--set", "epoch=3").exception
+    assert str(misspelt) == "unknown key in recipe: 'epoch'; did you mean epochs, keep_epochs?"
 
 
 def test_what_cannot_be_done_is_refused_before_anything_is_trained(recipe, tmp_path):
@@ -71,6 +87,7 @@ def test_runs_are_not_changed_by_set(recipe, tmp_path):
     error = call(tmp_path / "small-rem", "--set", "epochs=2", "--device", "cpu").exception
     assert isinstance(error, UserError)
     assert "these are runs" in str(error)
+    assert "these are runs" in str(call(tmp_path / "small-rem", "--data", "mnist").exception)
 
 
 def test_sparsity_is_that_of_the_layers_that_were_pruned(recipe, tmp_path):

@@ -71,7 +71,7 @@ def test_everything_can_go():
     assert cut.threshold == 3.0
     assert not problem.weight.any()
     again = prune_to_loss(problem.units, problem.loss, 100.0)
-    assert again == (0.0, 0, 0)
+    assert again == (0.0, 0, 0.0, 0)
 
 
 def test_the_number_of_evaluations_is_bounded_and_a_warm_start_saves_some():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -13,6 +15,7 @@ from .terminal import (
     Device,
     Json,
     LevelsOption,
+    OtherData,
     Precision,
     ProgressBar,
     Quiet,
@@ -22,12 +25,13 @@ from .terminal import (
     print_json,
     print_table,
     read_levels,
+    say_chosen,
     working,
 )
 
 if TYPE_CHECKING:
     from torchcaps.pages import RunSummary
-    from torchcaps.train import Machine, Recipe, Run
+    from torchcaps.train import Fitted, Machine, Recipe, Run
 
 
 def command(
@@ -45,6 +49,7 @@ def command(
             "--set", metavar="KEY=VALUE", help="Replace a key of the recipes: pruning.strength=3e-4."
         ),
     ] = None,
+    data: OtherData = None,
     levels: LevelsOption = "even",
     device: Device = "auto",
     precision: Precision = "32",
@@ -61,7 +66,8 @@ def command(
     from torchcaps.zoo import given_name
 
     chosen, machine = choose_device(device), choose_machine(device, precision, data_dir, quiet=quiet)
-    planned = _plan(sources, out, set_ or [], levels=levels)
+    train_as = partial(_training, out=out, changes=set_ or [], data=data, data_dir=data_dir)
+    planned = _plan(sources, train_as, levels=levels, is_changed=bool(set_ or data))
     found = []
     for source in planned:
         run = source if isinstance(source, Run) else _train(source, machine, is_quiet=json or quiet)
@@ -77,11 +83,17 @@ def command(
 class _Training(NamedTuple):
     """A recipe that is to be trained, and where."""
 
-    recipe: Recipe
+    fitted: Fitted
     folder: Path
 
+    @property
+    def recipe(self) -> Recipe:
+        return self.fitted.recipe
 
-def _plan(sources: list[str], out: Path, changes: list[str], *, levels: str) -> list[Run | _Training]:
+
+def _plan(
+    sources: list[str], train_as: Callable[[str], _Training], *, levels: str, is_changed: bool
+) -> list[Run | _Training]:
     """Every source as a run or a training; what cannot be done is refused before anything is trained."""
     from torchcaps.core import UserError
     from torchcaps.parse import check_levels
@@ -90,12 +102,12 @@ def _plan(sources: list[str], out: Path, changes: list[str], *, levels: str) -> 
 
     sources = [str(find_run(source)) if is_pretrained(source) else source for source in sources]
     is_run = [(Path(source) / "recipe.json").is_file() for source in sources]
-    if changes and all(is_run):
+    if is_changed and all(is_run):
         raise UserError(
-            "--set changes recipes before they are trained; these are runs, which stay as they are"
+            "--set and --data change recipes before they are trained; these are runs, which stay as they are"
         )
     planned = [
-        load_run(Path(source)) if is_there else _training(source, out, changes)
+        load_run(Path(source)) if is_there else train_as(source)
         for source, is_there in zip(sources, is_run, strict=True)
     ]
     folders = [source.folder for source in planned if isinstance(source, _Training)]
@@ -107,22 +119,31 @@ def _plan(sources: list[str], out: Path, changes: list[str], *, levels: str) -> 
     return planned
 
 
-def _training(source: str, out: Path, changes: list[str]) -> _Training:
+def _training(
+    source: str, *, out: Path, changes: list[str], data: str | None, data_dir: Path | None
+) -> _Training:
     from torchcaps.core import UnknownNameError, UserError
-    from torchcaps.pages import rem_recipe
+    from torchcaps.pages import with_rem
+    from torchcaps.train import packaged_recipes, recipe_for_data, run_name
 
-    try:
-        recipe = rem_recipe(source, changes)
-    except UnknownNameError as error:
-        raise UserError(f"{source} holds no run (no recipe.json); {error}") from error
     is_file = source.endswith((".yaml", ".yml"))
-    name = Path(source).stem if is_file else source.replace("/", "-")
-    return _Training(recipe, out / f"{name.removesuffix('_rem')}-rem")
+    try:
+        fitted = recipe_for_data(source, changes, data=data, data_dir=data_dir)
+    except UnknownNameError as error:
+        if is_file or source in packaged_recipes():
+            raise
+        raise UserError(f"{source} holds no run (no recipe.json); {error}") from error
+    name = Path(source).stem if is_file and data is None else run_name(source, fitted)
+    return _Training(
+        fitted._replace(recipe=with_rem(fitted.recipe)), out / f"{name.removesuffix('_rem')}-rem"
+    )
 
 
 def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
     from torchcaps.train import load_run, train
 
+    if not is_quiet:
+        say_chosen(training.fitted)
     with ProgressBar(is_shown=not is_quiet) as bar:
         train(training.recipe, training.folder, machine, resume=True, watcher=bar)
     return load_run(training.folder)

@@ -14,6 +14,7 @@ from .terminal import (
     Device,
     Json,
     NewRun,
+    OtherData,
     Precision,
     ProgressBar,
     Quiet,
@@ -23,6 +24,7 @@ from .terminal import (
     faster_precision,
     is_first_process,
     print_json,
+    say_chosen,
     say_iterations,
 )
 
@@ -33,10 +35,7 @@ if TYPE_CHECKING:
 def command(
     recipe: RecipeName,
     set_: Changes = None,
-    data: Annotated[
-        str | None,
-        typer.Option("--data", help="Another dataset, or a folder of images in one folder per class."),
-    ] = None,
+    data: OtherData = None,
     out: NewRun = None,
     resume: Resume = False,
     device: Device = "auto",
@@ -54,9 +53,8 @@ def command(
 
     fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir, devices=devices)
     settings, folder = fitted.recipe, out or Path("runs") / run_name(recipe, fitted)
-    if fitted.chosen and not quiet and is_first_process():
-        chosen = ", ".join(f"{key}={value}" for key, value in fitted.chosen.items())
-        typer.echo(f"chosen for {settings.data.name}: {chosen}", err=True)
+    if not quiet and is_first_process():
+        say_chosen(fitted)
     machine = choose_machine(device, precision, data_dir, devices=devices, quiet=quiet)
     with ProgressBar(is_shown=not (json or quiet)) as bar:
         events = [TensorBoard(folder / "tensorboard")] if tensorboard else []

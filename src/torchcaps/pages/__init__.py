@@ -1,6 +1,6 @@
 """What people read: the demonstration, explained images, and runs side by side."""
 
-from .compare import RunSummary, rem_recipe, summarise_run
+from .compare import RunSummary, summarise_run, with_rem
 from .demo import Demo, run_demo
 from .explain import explain_images
 from .shrinking import measure_footprints, shrink_and_measure
@@ -12,8 +12,8 @@ __all__ = [
     "TrueTrees",
     "explain_images",
     "measure_footprints",
-    "rem_recipe",
     "run_demo",
     "shrink_and_measure",
     "summarise_run",
+    "with_rem",
 ]

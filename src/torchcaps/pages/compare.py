@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torchcaps.parse import Levels, analyse_run
 from torchcaps.prune import Lobster, count_sparsity
-from torchcaps.train import Recipe, Run, load_recipe
+from torchcaps.train import Recipe, Run
 from torchcaps.zoo import given_name
 
 
@@ -38,10 +37,12 @@ class RunSummary:
     classes: list[dict[str, Any]]
 
 
-def rem_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """The recipe with pruning: as it says itself, else with the settings of the thesis."""
-    recipe = load_recipe(name, overrides)
-    return recipe if recipe.pruning is not None else replace(recipe, pruning=Lobster())
+def with_rem(recipe: Recipe) -> Recipe:
+    """The recipe with pruning: as it says itself, else once the loss has not fallen for three epochs.
+
+    Pruned after every epoch, as in the thesis, a network on few images is cut before it has learnt.
+    """
+    return recipe if recipe.pruning is not None else replace(recipe, pruning=Lobster(patience=3))
 
 
 def summarise_run(run: Run, *, levels: Levels = "even", data_dir: Path | None = None) -> RunSummary:

@@ -19,6 +19,7 @@ class Cut(NamedTuple):
 
     threshold: float  # units of at most this norm are zero now; 0 where nothing could be cut
     pruned: int  # weights that were not zero before
+    share: float  # that they are of all weights that were not zero before
     evaluations: int
 
 
@@ -57,7 +58,7 @@ def prune_to_loss(
     finally:
         _zero_up_to(units, originals, threshold)
     pruned = before - _count_nonzero(list(units.weights))
-    return Cut(threshold, pruned, evaluations)
+    return Cut(threshold, pruned, pruned / max(before, 1), evaluations)
 
 
 class _Bisection:

@@ -27,8 +27,7 @@ def test_each_epoch_ends_with_the_health_of_the_class_layer(tmp_path):
     for told, saved in zip(listener.rows, rows, strict=True):
         assert {"dead_children", "dead_parents", "coupling_from_uniform"} <= set(saved["health"])
         assert all(isinstance(value, float) for value in saved["health"].values())
-        assert "findings" not in saved
-        assert {key: value for key, value in told.items() if key != "findings"} == saved
+        assert told == saved  # findings too: pages about the run show those of the last epoch
     # two epochs of a tiny network: its couplings are still even
     assert any(finding.startswith("couplings are uniform: ") for finding in listener.rows[0]["findings"])
 

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from torchcaps.core import METRICS, UserError
-from torchcaps.prune import Cut, Lobster, Pull, measure_size, shrink
+from torchcaps.prune import Cut, Lobster, Pull, count_sparsity, measure_size, shrink
 from torchcaps.train import Evaluation, Machine, evaluate_run, load_run, train
 from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
@@ -146,7 +146,7 @@ def test_a_search_starts_above_the_largest_threshold_found_before(monkeypatch):
 
     def search(units, loss_of, *, limit, start, may_cut_all):
         starts.append(start)
-        return Cut(next(thresholds), 0, 1)
+        return Cut(next(thresholds), 0, 0.0, 1)
 
     monkeypatch.setattr("torchcaps.train.techniques.pruned.prune_to_loss", search)
     run = Scripted(recipe(), distance)
@@ -219,6 +219,21 @@ def test_a_network_that_has_not_begun_to_learn_is_not_cut():
     assert all(
         weight.all() for weight in (run.session.network.classes.weight, run.session.network.stem.weight)
     )
+
+
+@pytest.mark.parametrize(("allowed", "is_told"), [(0.95, True), (0.5, False)])
+def test_a_cut_of_nearly_all_weights_at_once_is_told(allowed, is_told):
+    run = Scripted(recipe(), lambda network: 1.0 if sparsity_of(network) <= allowed else 2.0)
+    run.after_epoch()
+    assert allowed - 0.1 < sparsity_of(run.session.network) <= allowed
+    problems = [finding.partition(":")[0] for finding in run.pruner.findings()]
+    assert problems == ["pruning cut nearly all at once"] * is_told
+    run.after_epoch()
+    assert run.pruner.findings() == []  # nothing more was cut
+
+
+def sparsity_of(network):
+    return count_sparsity(network)["sparsity"]
 
 
 def test_pulling_keeps_pace_with_bfloat16(tmp_path):

@@ -11,6 +11,7 @@ from .options import (
     LevelsOption,
     MeasuresFile,
     NewRun,
+    OtherData,
     Precision,
     Quiet,
     RecipeName,
@@ -28,7 +29,7 @@ from .options import (
 )
 from .progress import CountBar, ProgressBar, say_iterations, working
 from .quick_help import help_of
-from .show import print_json, print_table
+from .show import print_json, print_table, say_chosen
 from .unknown_option import RecipeCommand
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "LevelsOption",
     "MeasuresFile",
     "NewRun",
+    "OtherData",
     "PassedOver",
     "Precision",
     "ProgressBar",
@@ -65,6 +67,7 @@ __all__ = [
     "print_json",
     "print_table",
     "read_levels",
+    "say_chosen",
     "say_iterations",
     "working",
     "writable",

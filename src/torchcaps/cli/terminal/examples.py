@@ -37,6 +37,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "parse": ("torchcaps parse runs/mine",),
     "rem": (
         "torchcaps rem mnist/dr_capsnet_rem",
+        "torchcaps rem photos/efficient_capsnet --data my_photos",
         "torchcaps rem runs/mnist-dr_capsnet runs/mnist-dr_capsnet-rem",
     ),
     "shrink": ("torchcaps shrink runs/mnist-dr_capsnet-rem",),

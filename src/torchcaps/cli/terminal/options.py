@@ -70,6 +70,14 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Replace a key: optim.learning_rate=3e-4."),
 ]
+OtherData = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        help="Another dataset, or a folder of images in one folder per class.",
+        callback=named_data,
+    ),
+]
 NewRun = Annotated[
     Path | None, typer.Option("--out", file_okay=False, help="Run folder; default runs/<data>-<recipe>.")
 ]

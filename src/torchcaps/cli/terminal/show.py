@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from torchcaps.train import Fitted
 
 _GAP = 2  # spaces between columns
 _SHORT, _LONG_WORD = 12, 18  # characters of a cell
@@ -18,6 +21,13 @@ def print_json(value: Any) -> None:
     from torchcaps.core import finite_or_none
 
     typer.echo(json.dumps(finite_or_none(value), indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def say_chosen(fitted: Fitted) -> None:
+    """Say on stderr which keys of a recipe were chosen from its data, if any."""
+    if fitted.chosen:
+        chosen = ", ".join(f"{key}={value}" for key, value in fitted.chosen.items())
+        typer.echo(f"chosen for {fitted.recipe.data.name}: {chosen}", err=True)
 
 
 def print_table(rows: Sequence[dict[str, Any]]) -> None:

@@ -149,10 +149,12 @@ class _Loop:
             "seconds": round(seconds, 4),
             "images_per_second": round(session.steps_per_epoch * session.recipe.batch_size / seconds, 1),
             **self.technique.row(),
-            **{name: value for name, value in noticed.items() if name != "findings"},
+            **noticed,
         }
+        if findings := [*self.technique.findings(), *noticed.get("findings", [])]:
+            row["findings"] = findings
         self.run.keep_epoch(row, validation)
-        self.watcher.epoch_done(row | noticed)
+        self.watcher.epoch_done(row)
 
     def test(self) -> TrainResult:
         """Test the kept weights and write result.json."""

@@ -55,6 +55,10 @@ class Technique:
         """What the line of an epoch says about the technique."""
         return {}
 
+    def findings(self) -> list[str]:
+        """What in the epoch that just ended a user should know about, each as "problem: details"."""
+        return []
+
     def metrics(self) -> Plain:
         """What the metrics of result.json say about the technique."""
         return {}

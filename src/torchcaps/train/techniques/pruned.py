@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # A search starts this much above the largest threshold found so far and goes down: with few validation images
 # the loss rises and falls by chance, and a search from below would stop at the first rise.
 _HEADROOM = 2.0
+_NEARLY_ALL = 0.9  # of the weights that were left, in one search
 
 
 @dataclass
@@ -44,6 +45,7 @@ class LastSearch(NamedTuple):
 
     threshold: float = 0.0
     evaluations: int = 0
+    share: float = 0.0  # of the weights that were left, cut at once
 
 
 class PrunedTraining(Technique):
@@ -93,7 +95,7 @@ class PrunedTraining(Technique):
         evaluations = cut.evaluations + (part is not whole)
         self.past.evaluations += evaluations
         self.past.threshold = max(cut.threshold, self.past.threshold)
-        self._last = LastSearch(cut.threshold, evaluations)
+        self._last = LastSearch(cut.threshold, evaluations, cut.share)
         return run.session.evaluate(whole) if cut.pruned else validation
 
     def _cost(self, found: Evaluation) -> float:
@@ -112,6 +114,16 @@ class PrunedTraining(Technique):
             "threshold": last.threshold,
             "search_evaluations": last.evaluations,
         }
+
+    def findings(self) -> list[str]:
+        """A cut that ends a network which has hardly begun to learn: it loses nothing yet."""
+        if self._last.share < _NEARLY_ALL:
+            return []
+        return [
+            f"pruning cut nearly all at once: {self._last.share:.1%} of what was left, for good, "
+            "because a network that has hardly learnt does not miss them; pruning.patience=3 waits until the "
+            "loss no longer falls"
+        ]
 
     def metrics(self) -> Plain:
         """Sparsity and the evaluations of all searches."""
