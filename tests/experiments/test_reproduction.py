@@ -61,7 +61,7 @@ def rows_of(label):
 def test_figures_for_and_against_are_counted():
     text = render_totals(rows_of)
     assert "1 have runs here" in text
-    assert "2 printed figures stand beside ours: 1 confirmed, 1 not confirmed and 0 open" in text
+    assert "2 of our numbers stand beside a printed figure: 1 confirmed, 1 not confirmed and 0 open" in text
 
 
 def test_figures_of_other_data_are_shown_and_not_judged():
@@ -69,7 +69,10 @@ def test_figures_of_other_data_are_shown_and_not_judged():
     found = [a_row(name, "updates_to_convergence", 13.1, thesis=35.2, seeds=3)]
     flown = {label: found}
     totals = render_totals(lambda label: flown.get(label, []))
-    assert "0 printed figures stand beside ours: 0 confirmed, 0 not confirmed and 0 open; 1 more" in totals
+    assert (
+        "0 of our numbers stand beside a printed figure: 0 confirmed, 0 not confirmed and 0 open; 1 more"
+        in totals
+    )
     assert "| 35.2 | 13.1 ± 0.0 | 3 | full | other data |" in render_reproduction(
         lambda label: flown.get(label, [])
     )

@@ -35,13 +35,13 @@ def render_totals(rows_of: RowsOf) -> str:
         verdict for experiment in begun for _, verdict in _figures(experiment, rows_of)
     )
     others = figures.pop(OTHER_DATA, 0)
-    apart = f"; {others} more are of other data than ours, and not judged" if others else ""
+    apart = f"; {others} more are of other data than the thesis's, and not judged" if others else ""
     claims: Counter[str] = Counter(
         claim.check(rows_of).verdict for experiment in begun for claim in experiment.claims
     )
     return (
         f"Of {len(LABELS)} tables and figures of the thesis that report a result, {len(begun)} have runs "
-        f"here. {figures.total()} printed figures stand beside ours: {_count(figures)}{apart}. "
+        f"here. {figures.total()} of our numbers stand beside a printed figure: {_count(figures)}{apart}. "
         f"{claims.total()} claims are checked: {_count(claims)}. Open means too few seeds, or less than the "
         "thesis's protocol."
     )

@@ -22,10 +22,17 @@ def _unit(metric: str) -> str:
     return unit if unit in ("", "°") else f" {unit}"
 
 
-def larger(label: str, metric: str, pairs: Sequence[tuple[str, str]], *, any_budget: bool = True) -> Check:
+def larger(
+    label: str,
+    metric: str,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    any_budget: bool = True,
+    cases: int = 1,
+) -> Check:
     """Whether the first setting of each pair has more of a metric, beyond the spread of the seeds.
 
-    Without `any_budget` runs of less than the thesis's protocol leave it open.
+    Without `any_budget` runs of less than the thesis's protocol leave it open. `cases` as in `excess`.
     """
     names = list(dict.fromkeys(name for more, less in pairs for name in (less, more)))
     is_distinct = len({more for more, _ in pairs}) == len(pairs)
@@ -34,7 +41,7 @@ def larger(label: str, metric: str, pairs: Sequence[tuple[str, str]], *, any_bud
         rows = by_setting(rows_of(label), metric)
         found = {name: Mean.of_row(row, any_budget=any_budget) for name, row in rows.items()}
         verdicts = {
-            more if is_distinct else less: decide(difference(found[more], found[less]))
+            more if is_distinct else less: decide(difference(found[more], found[less], cases=cases))
             for more, less in pairs
             if more in found and less in found
         }
