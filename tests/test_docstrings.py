@@ -15,6 +15,33 @@ import torchcaps
 from torchcaps.zoo import entry_folder, find_entry
 
 PUBLIC = sorted(set(torchcaps.__all__) - {"__version__"})
+PACKAGES = (
+    "core",
+    "data",
+    "inspection",
+    "layers",
+    "losses",
+    "models",
+    "parse",
+    "prune",
+    "routing",
+    "train",
+    "viz",
+)
+
+
+def has_example(value):
+    return (inspect.isfunction(value) or inspect.isclass(value)) and ">>>" in (inspect.getdoc(value) or "")
+
+
+def names_with_example():
+    packages = [importlib.import_module(f"torchcaps.{name}") for name in PACKAGES]
+    return [
+        f"{package.__name__}.{name}"
+        for package in packages
+        for name in package.__all__
+        if name not in PUBLIC and has_example(getattr(package, name))
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +62,20 @@ def examples_of(function):
     return doctest.DocTestFinder(recurse=False).find(function, globs=names)[0]
 
 
+def check_examples(value):
+    test, said = examples_of(inspect.unwrap(value)), []
+    assert test.examples, f"{value.__name__} has no example"
+    outcome = doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    assert not outcome.failed, "".join(said)
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_example_of_a_public_name_runs(name, workplace, monkeypatch):
     monkeypatch.chdir(workplace)
-    test = examples_of(inspect.unwrap(getattr(torchcaps, name)))
-    assert test.examples, f"{name} has no example"
-    said: list[str] = []
-    outcome = doctest.DocTestRunner(verbose=False).run(test, out=said.append)
-    assert not outcome.failed, "".join(said)
+    check_examples(getattr(torchcaps, name))
+
+
+@pytest.mark.parametrize("name", names_with_example())
+def test_an_example_of_a_package_runs(name):
+    package, _, own = name.rpartition(".")
+    check_examples(getattr(importlib.import_module(package), own))

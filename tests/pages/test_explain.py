@@ -97,7 +97,7 @@ def test_less_than_a_bit_of_surprise_is_not_rounded_to_a_whole_one(tmp_path):
     found = explainer.explain(explainer.read("test:0"))
     usual = Usual(surprise=0.57, key_surprise=0.2, share=0.0, others=np.zeros(20))
     page = build_page(replace(found, usual=usual), explainer.info.classes, {}).to_html()
-    assert "surprise: 0.6 bits with each child judged alone" in page
+    assert "it is 0.6 bits with each child judged alone" in page
 
 
 def test_the_page_says_what_was_done_to_a_photograph(tmp_path):
@@ -122,7 +122,7 @@ def test_the_page_shows_everything(written):
     for heading in ("The parse tree", "Where it looked", "How typical it is", "What its numbers change"):
         assert f"<h2>{heading}</h2>" in page
     assert page.count("<img") >= 2
-    assert "Contribution: what votes add to the length" in page
+    assert "Contribution marks where votes make the capsule" in page
     assert f"<dt>votes against</dt><dd>{rows[0]['contribution_against']:.0%}</dd>" in page
     second = rows[0]["runner_up"]
     assert f"<dt>runner-up</dt><dd>{second}, {rows[0]['activations'][second]:.3f}</dd>" in page
@@ -190,7 +190,7 @@ def test_without_contributions_the_page_says_why(tmp_path):
     explainer = Explainer(make_run(tmp_path, routing="em"), reference=10)
     (row,) = explain_images(explainer, ["test:0"], tmp_path / "out")
     page = (tmp_path / "out" / "test-0.html").read_text()
-    assert "Saliency: activation times coupling" in page
+    assert "Saliency marks where active capsules" in page
     assert "There are no contributions: classes are routed by EMRouting" in page
     assert "Contribution:" not in page
     assert any("saliency" in path for path in row["files"])
@@ -202,7 +202,7 @@ def test_an_empty_map_is_no_evidence(tmp_path):
     explain_images(Explainer(run, levels=2, reference=10), ["test:0"], tmp_path / "out")  # 0.1 becomes 0
     page = (tmp_path / "out" / "test-0.html").read_text()
     assert "The map is empty" in page
-    assert "strongest place nothing positive" in page
+    assert "no place does" in page
     assert "0.00 times" not in page
     assert "-0%" not in page
 

@@ -10,8 +10,8 @@ from shlex import join
 from types import FrameType
 
 INTERRUPTED, TERMINATED = 130, 143
-_GROUPS = {"lung", "pose", "uav"}  # a command of theirs is the second word
-_GO_ON = {"rem", "prune", "reproduce", "prepare", "compile-map"}  # when they are called again
+_GROUPS = {"lung", "pose", "uav"}  # groups of commands: the command is the second word
+_GO_ON = {"rem", "prune", "reproduce", "prepare", "compile-map"}  # commands that go on when called again
 
 
 def run() -> None:

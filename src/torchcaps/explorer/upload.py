@@ -34,7 +34,7 @@ class Ready(NamedTuple):
 
     image: Tensor
     words: str
-    is_photo: bool = False  # and no image of a dataset, which is as it should be
+    is_photo: bool = False  # an image of a dataset needs no preparation
 
 
 def decode(text: str) -> bytes:

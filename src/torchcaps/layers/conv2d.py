@@ -35,6 +35,13 @@ class ConvCaps2d(VotingCaps):
             `in_pose * out_pose / pose_rows**2` weights a pair.
         init_std: Standard deviation of the initial matrices.
         backend: As in `FcCaps`.
+
+    Examples:
+        >>> from torchcaps.core import Capsules
+        >>> poses = torch.rand(2, 6, 6, 8, 4)
+        >>> routed = ConvCaps2d(8, 16, 4, 4, kernel_size=3, stride=2)(Capsules(poses, poses.norm(dim=-1)))
+        >>> routed.poses.shape, routed.coupling.shape
+        (torch.Size([2, 2, 2, 16, 4]), torch.Size([2, 2, 2, 72, 16]))
     """
 
     def __init__(  # noqa: PLR0913  a convolution has this many sizes

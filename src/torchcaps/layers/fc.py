@@ -34,6 +34,13 @@ class FcCaps(VotingCaps):
         init_std: Standard deviation of the initial matrices; with 1 instead of 0.1 training does not start.
         backend: "fused" votes and routes in one kernel that never stores the votes, "torch" is the plain
             reference, "auto" is the kernel wherever `fallback_reason` finds nothing against it.
+
+    Examples:
+        >>> from torchcaps.core import Capsules
+        >>> poses = torch.rand(2, 288, 4)
+        >>> routed = FcCaps(288, 10, 4, 16)(Capsules(poses, poses.norm(dim=-1)))
+        >>> routed.poses.shape, routed.coupling.shape
+        (torch.Size([2, 10, 16]), torch.Size([2, 288, 10]))
     """
 
     def __init__(  # noqa: PLR0913  it has four sizes and three ways to share and split

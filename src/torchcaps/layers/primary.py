@@ -40,6 +40,12 @@ class PrimaryCaps(nn.Module):
         groups: 1, or `in_channels` for one kernel per channel (Efficient-CapsNet).
         squash: The function that shortens the poses.
         bias: Whether the convolution has one.
+
+    Examples:
+        >>> layer = PrimaryCaps(64, types=8, pose=4, kernel_size=9, stride=2)
+        >>> children = layer(torch.rand(2, 64, 20, 20))
+        >>> children.poses.shape, children.activations.shape
+        (torch.Size([2, 6, 6, 8, 4]), torch.Size([2, 6, 6, 8]))
     """
 
     def __init__(  # noqa: PLR0913  a convolution has this many sizes

@@ -104,9 +104,15 @@ class RoutedCaps(nn.Module, ABC, Generic[Votes]):
         """Route by the plain path."""
 
     def forward(self, children: Capsules, *, return_coupling: bool = True) -> Routed:
-        """Vote and route.
+        """Let the children vote, and route their votes to parents.
 
-        Without `return_coupling` the couplings are None where the fused kernel runs.
+        Args:
+            children: Poses and activations: (batch, in_caps, pose) and (batch, in_caps), or on a grid
+                (batch, height, width, types, pose) and (batch, height, width, types).
+            return_coupling: Without it the couplings are None where the fused kernel runs.
+
+        Returns:
+            Parents, (batch, out_caps, pose) or on a grid, with the couplings (..., in_caps, out_caps).
         """
         votes = self._votes(require_capsules(self, children, self.weight.dtype), return_coupling)
         with without_autocast(self.weight):

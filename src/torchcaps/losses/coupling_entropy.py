@@ -20,7 +20,7 @@ def coupling_entropy_loss(
     levels: int | None = None,
     sharpness: float = 8.0,
 ) -> Float[Tensor, ""]:
-    """Bits per child it takes to say where its coupling to the true class lies, mean over classes.
+    """Entropy of each child's coupling to the true class, in bits, mean over children and classes.
 
     Each coupling is spread over the quantization levels by a softmax of squared distances, in units of a
     level; the entropy of their mean over the images of a class is taken for each child alone. The sum over

@@ -24,6 +24,11 @@ def margin_loss(
     """Squared distance of lengths to their margins, summed over classes (Sabour 2017, eq. 4).
 
     Expects lengths in [0, 1]; a softmax before it would make the margins meaningless.
+
+    Examples:
+        >>> lengths = torch.tensor([[0.95, 0.05], [0.3, 0.2]])  # the first image is right, the second wrong
+        >>> margin_loss(lengths, torch.tensor([0, 1]))
+        tensor(0.2550)
     """
     require_scores(activations, labels)
     return to_margins(activations, mark_labels(labels, activations), present, absent, absent_weight)

@@ -20,9 +20,9 @@ def batch_all_triplet_loss(
     *,
     margin: float = 0.2,
 ) -> Float[Tensor, ""]:
-    """How far each image is from others of its place, beyond those of other places plus `margin`.
+    """How much nearer images of other places are than `margin` allows, over all triplets of a batch.
 
-    Distances are Euclidean. All triplets of an anchor, another image of its place and an image of another
+    Distances are Euclidean. Triplets of an anchor, another image of its place and an image of another
     place are formed; the mean is over those that still cost something (Hermans 2017, batch all, non-zero
     mean). A batch without a costly triplet has loss 0.
     """

@@ -160,6 +160,11 @@ def capsule_head(trunk: nn.Module, config: BackboneCapsNetConfig | None = None) 
     Args:
         trunk: Used as it is, not copied.
         config: Head and image, by default ten classes at 64 px; its `trunk` and `trunk_widths` are not read.
+
+    Examples:
+        >>> trunk = torch.nn.Conv2d(3, 64, 5, stride=4)
+        >>> capsule_head(trunk)(torch.rand(2, 3, 64, 64)).activations.shape
+        torch.Size([2, 10])
     """
     config = BackboneCapsNetConfig() if config is None else config
     return BackboneCapsNet(replace(config, trunk=OWN_TRUNK, trunk_widths=None), trunk)

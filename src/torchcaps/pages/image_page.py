@@ -132,8 +132,9 @@ def _about_tree(found: Explanation, name: str) -> str:
     if not found.tree.edges:
         return f"There is none: rounded to a few levels, no coupling to {name} exceeds an equal share."
     return (
-        f"The capsules whose couplings, rounded to a few levels, lead most strongly to {name}. Orange lines "
-        "are couplings to the class, blue ones to others. The tab key steps through the capsules."
+        "Each capsule divides its vote among the capsules above; the shares are its couplings. Drawn are the "
+        f"capsules whose couplings, rounded to a few levels, lead most strongly to {name}. Orange lines are "
+        "couplings to the class, blue ones to others. The tab key steps through the capsules."
     )
 
 
@@ -148,7 +149,7 @@ def _about_maps(found: Explanation, name: str) -> str:
         places = f"The map is empty: rounded to a few levels, no active capsule has a coupling to {name}."
     else:
         places = (
-            "Saliency: activation times coupling to the class; its strongest place has "
+            f"Saliency marks where active capsules give their votes to {name}; its strongest place has "
             f"{found.evidence.peak:.2f} times the mean."
         )
     if found.contributions is None:
@@ -156,8 +157,9 @@ def _about_maps(found: Explanation, name: str) -> str:
     length = say_length(found.contributions, name)
     if found.contribution is None:
         return f"{places} {length}"
-    peak = f"{found.contribution.peak:.2f} times the mean" if found.contribution.peak else "nothing positive"
-    return f"{places} Contribution: what votes add to the length of {name}; strongest place {peak}. {length}"
+    peak = found.contribution.peak
+    strongest = f"its strongest place has {peak:.2f} times the mean" if peak else "no place does"
+    return f"{places} Contribution marks where votes make the capsule of {name} longer; {strongest}. {length}"
 
 
 def say_length(found: Contributions, name: str) -> str:
@@ -182,7 +184,7 @@ def _about_typicality(found: Explanation, name: str) -> str:
         return f"Not known: no {split} image that was looked at was read as {name}."
     rank = rank_in_words(usual.share, len(usual.others))
     return (
-        f"The fewer training images read as {name} have couplings like these, the greater the surprise: "
-        f"{usual.surprise:.1f} bits with each child judged alone, {usual.key_surprise:.1f} as a whole. This "
-        f"tree is stranger than {rank} validation images read as {name}."
+        f"This tree is stranger than {rank} validation images read as {name}. They are ordered by surprise: "
+        f"the fewer training images read as {name} have couplings like these, the greater it is. Here it is "
+        f"{usual.surprise:.1f} bits with each child judged alone, {usual.key_surprise:.1f} as a whole."
     )

@@ -14,9 +14,10 @@ from torchcaps.core import UserError, generator
 
 from .trunk_cost import TrunkCost
 
-_BLOCK = 8192  # draws at once; also what makes the first draws of a long search those of a short one
-_BLOCKS = 32  # of each range before it is given up
-_RANGES = ((0.0, 0.95), (0.25, 0.8), (0.5, 0.7), (0.75, 0.4), (1.0, 0.0))  # share, highest ratio (Li 2020)
+_BLOCK = 8192  # draws at once: a long search begins with the draws of a short one
+_BLOCKS = 32  # blocks that are drawn of a range before it is given up
+# share that stays, and the highest ratio for it (Li 2020)
+_RANGES = ((0.0, 0.95), (0.25, 0.8), (0.5, 0.7), (0.75, 0.4), (1.0, 0.0))
 
 
 def usual_range(share: float) -> float:

@@ -38,7 +38,7 @@ class Routing(Protocol):
 
 @runtime_checkable
 class ReadsOut(Protocol):
-    """A routing that can also say which parents given couplings make, as its own last round does."""
+    """A routing with `read_out`, which makes parents of given couplings as its own last round does."""
 
     def read_out(
         self,

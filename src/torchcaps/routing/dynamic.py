@@ -104,6 +104,12 @@ def dynamic_routing(
 
     Returns:
         Output poses, their lengths as activations, and the couplings of the last round.
+
+    Examples:
+        >>> up, down = [0.0, 1.0], [0.0, -1.0]  # two children agree on parent 0, and not on parent 1
+        >>> votes = torch.tensor([[[up, up], [up, down]]])
+        >>> dynamic_routing(votes, torch.ones(1, 2), iterations=3).coupling[0, 0]
+        tensor([0.7517, 0.2483])
     """
     require_iterations(iterations)
     require_gradient(gradient)

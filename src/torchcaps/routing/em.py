@@ -21,7 +21,7 @@ from .fused import FusedPath, UncastVotes
 
 
 class EMCosts(NamedTuple):
-    """What each parent must be worth before it is active (beta_a), and the price of a vote (beta_u)."""
+    """The learned costs of each parent: of being active (beta_a), and of taking a vote (beta_u)."""
 
     activation: Float[Tensor, " out_caps"]
     vote: Float[Tensor, " out_caps"]

@@ -91,7 +91,7 @@ class RoutesInParts(Protocol):
 
 
 def fused_path(routing: Routing, votes: UncastVotes | StoredVotes, *, insist: bool = False) -> FusedPath:
-    """What `routing` answers when it is asked for a kernel for `votes`.
+    """The call that runs the fused kernel of `routing` for `votes`, or in words why there is none.
 
     A class derived from a routing with a kernel may route in another way: it has a kernel only where it
     defines one itself.

@@ -28,5 +28,5 @@ def expanded(path: Path | str) -> Path:
     """A path with the home folder in place of `~`."""
     try:
         return Path(path).expanduser()
-    except RuntimeError as error:  # nobody of that name, or nobody known at all
+    except RuntimeError as error:  # there is no such user, or the system does not tell
         raise UserError(f"{path}: there is no such home folder; write the path in full") from error

@@ -16,8 +16,8 @@ from torchcaps.viz import Measured, draw_dots, drawable_labels, to_png
 
 from .api import Measurement
 
-_MOST_COLUMNS = 4  # of metrics in a table of one run
-_MOST_SERIES = 6  # that a chart has colours for
+_MOST_COLUMNS = 4  # a table of one run has at most so many metrics as columns
+_MOST_SERIES = 6  # a chart has colours for so many runs
 Charts = dict[str, dict[str, dict[str, Measured]]]
 Found = Mapping[str, Sequence[Measurement]]  # by the name of the run
 

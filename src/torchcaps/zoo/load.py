@@ -14,7 +14,7 @@ from torchcaps.train import Run, load_run
 from .entry import PACKAGED, cache_folder, entry_of_model, find_entry, list_weights
 from .store import entry_folder
 
-_ALIKE = 0.8  # from which on a name that is no folder is taken for a misspelt one
+_ALIKE = 0.8  # a name that is as similar as this to a known one is taken for misspelt
 
 
 def create_model(name: str, *, pretrained: bool | str = False, **overrides: object) -> Network:

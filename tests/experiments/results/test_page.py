@@ -152,7 +152,7 @@ def test_runs_behind_several_rows_count_once_and_the_fewest_seeds_are_told(tmp_p
     write_results(tmp_path, experiment.slug, rows, "command")
     page = render_page(experiment, rows_in(tmp_path))
     assert "- 3 runs, 3.0 hours of training in all" in page
-    assert "Decided by runs of the full budget, at least 2 to a setting." in page
+    assert "Decided by runs of the full budget, with at least 2 seeds of a setting." in page
 
 
 def test_two_metrics_are_rows_of_their_own_and_three_are_columns():

@@ -14,13 +14,13 @@ from ..records import Row, Rows, RunFacts, load_rows, metric_words
 from .tables import render_table
 
 _LEGEND = (
-    "A figure of the thesis is confirmed where all of the 95 % interval of our difference from it lies "
-    "within what counts as the same: half a point, half a bit, five points of sparsity, else a twentieth. It "
-    "is not confirmed, or ours is beyond it, where all of the interval lies outside. The thesis's figure is "
-    "taken for a mean of five seeds that scatter as ours do. A single seed leaves it open, and two decide "
-    "only what is plain. A shorter protocol than the thesis's can confirm a figure, or go beyond one of "
-    "which more is better; any other difference it leaves open. "
-    "The thesis's deviations of an entropy are over classes, ours over seeds."
+    "How these verdicts come about. A figure of the thesis has a tolerance: half a point, half a bit, five "
+    "points of sparsity, else a twentieth. It is *confirmed* where all of the 95 % interval of our "
+    "difference from it lies within the tolerance. It is *not confirmed*, or ours is *beyond* it, where all"
+    " of the interval lies outside. All else is *open*, always with a single seed. The thesis's figure is "
+    "taken for a mean of five seeds that scatter as ours do. A shorter protocol than the thesis's can "
+    "confirm a figure, or go beyond one of which more is better; it leaves any other difference open. The "
+    "thesis's deviations of an entropy are over classes, ours over seeds."
 )
 _COUNTS = (
     "Decided by one run, because no seed and no training changes them: {}. Such a count is confirmed where "
@@ -75,7 +75,8 @@ def list_claims(experiment: Experiment, rows_of: RowsOf) -> list[str]:
     rows = rows_of(experiment.label)
     budgets = sorted({f"{row.budget} budget" for row in rows})
     seeds = min(row.seeds for row in rows)
-    decided = f"Decided by runs of the {' and '.join(budgets)}, at least {seeds} to a setting."
+    least = f"with at least {counted(seeds, 'seed')} of a setting"
+    decided = f"Decided by runs of the {' and '.join(budgets)}, {least}."
     return [decided, "", *(decide_claim(claim, rows_of) for claim in experiment.claims)]
 
 

@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-_WINDOW = 4  # parts of a side that the cover takes one of
-_PLACES = 7  # along each side
-_SECONDS = 0.15  # that a call for more places takes
+_WINDOW = 4  # the cover is a quarter of the image wide
+_PLACES = 7  # of the cover, along each side
+_SECONDS = 0.15  # how long a call covers more places
 _KEPT = 8  # images whose covering goes on where it stopped
 _AT_ONCE = 7  # more are hardly faster, and others wait for the network meanwhile
 

@@ -27,8 +27,8 @@ class ConvStep(NamedTuple):
 class Removable(NamedTuple):
     """A chain of convolutions, the convolution that reads the last of them, and the capsules above.
 
-    Channels of the chain may go, children of `parents`, and whole types of children with the filters of the
-    reader that make them.
+    What may be removed: channels of the chain, children of `parents`, and whole types of children, with the
+    filters of the reader that make them.
     """
 
     steps: Sequence[ConvStep]

@@ -22,7 +22,7 @@ from .card import CARD, Card, read_card
 from .onnx_check import check_model
 from .pt2_check import check_program
 
-_FATAL = 4  # what is worse than an error: onnxruntime also prints those that it raises
+_FATAL = 4  # the level above errors, which onnxruntime prints as well as raises
 Network = Callable[[Tensor], tuple[Tensor, ...]]
 
 

@@ -16,9 +16,9 @@ class StartFacts(TypedDict):
     """What a run is about to do."""
 
     parameters: int
-    images: int  # to train on
+    images: int  # that train
     epochs: int  # at most
-    metric: Metric  # that people quote
+    metric: Metric  # the leading one of the task
 
 
 @runtime_checkable

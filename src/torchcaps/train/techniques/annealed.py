@@ -48,7 +48,7 @@ class AnnealedTraining(Technique):
         self._set(iterations)
         session.step.forget_graph()
         tried = session.evaluate(session.splits.validation)
-        if isfinite(tried.loss):  # else they may recover as they learn on; the loop ends a run that does not
+        if isfinite(tried.loss):  # else learning may mend them; the loop ends a run where it does not
             run.keep_if_best(epoch, tried)
             self.after_epoch(run, epoch, tried)
 

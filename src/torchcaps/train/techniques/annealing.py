@@ -85,7 +85,7 @@ class Annealer:
     epoch: int = 0
     best_loss: float = inf
     best_epoch: int = 0
-    steps: list[AnnealingStep] = field(default_factory=list)  # that are finished
+    steps: list[AnnealingStep] = field(default_factory=list)  # finished ones
 
     def __post_init__(self) -> None:
         self.rounds = self.rounds or dict.fromkeys(self.layers, self.settings.r0)

@@ -14,7 +14,7 @@ from .printed import reading
 TURNS = "turns.json"  # in a run folder: what `torchcaps eval RUN --suite turns --json` printed
 UPRIGHT, *TURNED = ANGLES = ("0°", "90°", "180°", "270°")
 _METRICS = ("accuracy", "hinted", "hinted_back")
-_MOST_FALSE, _LEAST_TRUE = 0.01, 0.5  # shares of upright images and of turned ones
+_MOST_FALSE, _LEAST_TRUE = 0.01, 0.5  # shares of upright and of turned images that get a hint
 
 
 @dataclass(frozen=True)
