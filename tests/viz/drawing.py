@@ -41,6 +41,12 @@ def texts_of(figure):
     return [text for text in texts if text.get_text() and not text.get_rotation()]
 
 
+def legend_of(figure):
+    """The names in the one legend of a figure."""
+    (legend,) = figure.legends
+    return [text.get_text() for text in legend.get_texts()]
+
+
 def tick_labels(axis, limits):
     low, high = sorted(limits)
     shown = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]

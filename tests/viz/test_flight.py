@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
+from viz.drawing import legend_of
 
 from torchcaps.viz.flight import _STRIP as STRIP
 from torchcaps.viz.flight import (
@@ -87,10 +88,7 @@ def test_estimates_of_a_belief_that_has_not_converged_are_dotted():
 
 def test_a_map_names_its_lines_and_has_a_scale_in_metres():
     figure = draw_belief(EMPTY)
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "estimate", "estimate before the belief has converged", "last belief"
-    ]  # fmt: skip
+    assert legend_of(figure) == ["estimate", "estimate before the belief has converged", "last belief"]
     scale = figure.axes[1]
     bar = scale.lines[0].get_xdata()
     assert [text.get_text() for text in scale.texts] == ["200 m, north is up"]
@@ -130,7 +128,6 @@ def test_ground_that_is_unknown_is_striped_and_named():
     assert plain.shape == drawing.ground.shape
     assert changed[: height // 4, 3 * width // 4 :].all()
     assert changed.sum() == height * width // 16
-    figure = draw_belief(drawing)
-    assert "no data" in [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert "no data" in legend_of(draw_belief(drawing))
     assert "Striped ground is without data" in flight_page(drawing, {})
     assert "Striped" not in flight_page(EMPTY, {})

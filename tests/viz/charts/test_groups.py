@@ -2,16 +2,12 @@ from itertools import combinations
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from viz.drawing import assert_draws
+from viz.drawing import assert_draws, legend_of
 
 from torchcaps.core import UserError
 from torchcaps.viz import Measured, draw_bars, draw_dots, measure_seeds, with_deviation
 
 AREAS = {"children": {"noise": Measured(0.9), "blur": Measured(0.6)}, "length": {"noise": Measured(0.7)}}
-
-
-def names_of(figure):
-    return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_bars_are_drawn_in_groups_and_start_at_zero():
@@ -21,7 +17,7 @@ def test_bars_are_drawn_in_groups_and_start_at_zero():
     assert {patch.get_y() for patch in axes.patches} == {0}
     assert axes.get_ylim() == (0, 1)
     assert [label.get_text() for label in axes.get_xticklabels()] == ["noise", "blur"]
-    assert names_of(figure) == ["children", "length", "chance"]
+    assert legend_of(figure) == ["children", "length", "chance"]
     assert_draws(figure)
 
 
@@ -45,7 +41,7 @@ def test_dots_carry_their_words_and_missing_ones_leave_a_gap():
     assert [text.get_text() for text in chart.texts].count("7") == 3
     assert chart.get_ylim() == other.get_ylim()
     assert chart.get_ylim()[0] > 0  # dots may be cut: their place counts, not their length
-    assert names_of(figure) == ["fixed", "annealed"]
+    assert legend_of(figure) == ["fixed", "annealed"]
     assert_draws(figure)
 
 

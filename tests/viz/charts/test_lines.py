@@ -1,5 +1,5 @@
 import pytest
-from viz.drawing import assert_draws
+from viz.drawing import assert_draws, legend_of
 
 from torchcaps.core import UserError
 from torchcaps.viz import LineChart, Measured, draw_lines
@@ -23,8 +23,7 @@ def test_each_chart_has_its_curves_and_the_legend_names_all_of_them_once():
     assert lines_of(figure.axes[0]) == {"fine-tuned": [[1.0, 78.0], [3.0, 80.0]], "frozen": [[1.0, 78.0]]}
     assert {"0 %", "50 %"} <= {text.get_text() for text in figure.axes[0].texts}
     assert figure.axes[1].get_xlim()[0] == 0
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["fine-tuned", "frozen"]
+    assert legend_of(figure) == ["fine-tuned", "frozen"]
     colours = {line.get_label(): line.get_color() for line in figure.axes[0].lines}
     assert colours["fine-tuned"] != colours["frozen"]
     assert_draws(figure)

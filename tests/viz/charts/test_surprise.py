@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from viz.drawing import assert_draws
+from viz.drawing import assert_draws, legend_of
 
 from torchcaps.core import UserError
 from torchcaps.viz import LevelShares, draw_distributions, draw_surprise
@@ -21,7 +21,7 @@ def test_distributions_have_a_line_for_each_class_and_one_for_their_mean():
     figure = draw_distributions({"net": LevelShares(np.array([0.0, 0.5, 1.0]), shares)})
     lines = [line.get_ydata().tolist() for line in figure.axes[0].lines]
     assert lines == [*shares.tolist(), pytest.approx([0.8, 0.15, 0.05])]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one class", "mean over classes"]
+    assert legend_of(figure) == ["one class", "mean over classes"]
     assert_draws(figure)
     with pytest.raises(UserError, match="no finished run"):
         draw_distributions({})

@@ -43,15 +43,9 @@ def test_the_card_says_how_many_are_read_and_that_they_are_drawn(tmp_path):
     assert "50.0% under several at once; of sheets without a digit, 100.0% are refused (plain), 25.0%" in card
 
 
-@pytest.mark.parametrize(
-    "found", [{"runs": {}}, suite(runs={"run": [{}]}), suite(runs={"run": [row("page", "plain", 1.0)]})]
-)
-def test_a_damaged_file_is_named_and_nothing_is_packed(found, tmp_path):
-    run = untrained_run(tmp_path / "run", "classification")
-    write_json(run / "photographs.json", found)
+def test_a_file_without_all_groups_is_not_what_the_suite_prints():
     with pytest.raises(UserError, match=r"photographs\.json is not what torchcaps eval"):
-        pack_run(run, packed_name("classification"), out=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+        MeasuredPhotographs.from_plain(suite(runs={"run": [row("page", "plain", 1.0)]}))
 
 
 def stored():

@@ -15,7 +15,6 @@ from zoo.conftest import packed_name, untrained_run
 from zoo.handwriting import on_paper, photograph, small_note_on_a_table, stains, written
 
 from torchcaps import explain
-from torchcaps.core import UserError
 from torchcaps.explorer import Shelf, read_given
 from torchcaps.explorer.service import Service
 from torchcaps.storage import write_json
@@ -162,15 +161,6 @@ def test_the_card_says_how_often(tmp_path):
     assert "does not say that an image may be turned: it would say so of 4.00% of" in str(
         MeasuredTurns.from_plain(suite(upright=0.04))
     )
-
-
-@pytest.mark.parametrize("found", [{"runs": {}}, {"runs": {"a": [], "b": []}}, suite(runs={"run": [{}]})])
-def test_a_damaged_file_is_named_and_nothing_is_packed(found, tmp_path):
-    run = untrained_run(tmp_path / "run", "classification")
-    write_json(run / "turns.json", found)
-    with pytest.raises(UserError, match=r"turns\.json is not what torchcaps eval"):
-        pack_run(run, packed_name("classification"), out=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_an_own_run_gives_hints_once_that_is_measured(tmp_path):

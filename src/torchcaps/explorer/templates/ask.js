@@ -11,6 +11,20 @@ function make(tag, properties = {}, ...children) {
   return made;
 }
 
+function makeButton(text, act) {
+  const button = make("button", { type: "button", textContent: text });
+  button.addEventListener("click", act);
+  return button;
+}
+
+// A name, a bar that is filled by a share, and a number.
+function makeBar(name, share, number) {
+  const fill = make("i");
+  fill.style.width = 100 * Math.min(1, Math.max(0, share)) + "%";
+  return make("div", { className: "bar" }, make("span", { textContent: name, title: name }), make("b", {}, fill),
+    make("span", { textContent: number }));
+}
+
 async function ask(verb, question) {
   if (!DATA.live) return answerFromFile(verb, question);
   let reply, answer;

@@ -18,17 +18,16 @@ function capsulePart(model, look) {
     drawing.draw(changed, moved);
   };
   sliders.forEach((each) => each.slider.addEventListener("input", () => draw(each)));
-  const reset = make("button", { type: "button", textContent: "Set back" });
-  reset.addEventListener("click", () => {
+  const reset = makeButton("Set back", () => {
     sliders.forEach(({ slider }) => { slider.value = 0; });
     draw(sliders[0]);
   });
-  const all = make("button", { type: "button", textContent: "All " + order.length + " numbers", hidden: order.length <= SHOWN_NUMBERS });
-  all.addEventListener("click", () => {
+  const all = makeButton("All " + order.length + " numbers", () => {
     sliders.forEach(({ line }) => { line.hidden = false; });
     sliders[SHOWN_NUMBERS].slider.focus(); // the button goes away, and would take the focus along
     all.hidden = true;
   });
+  all.hidden = order.length <= SHOWN_NUMBERS;
   const compared = make("div", { className: "pair" },
     make("figure", {}, make("img", { src: look.picture, alt: "the image" }), make("figcaption", { textContent: "image" })),
     make("figure", {}, drawing.box, make("figcaption", { textContent: "drawn by the network" })));

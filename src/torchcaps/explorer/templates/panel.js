@@ -21,13 +21,8 @@ function buildPanel(model, image, look) {
 }
 
 function answerPart(model, look) {
-  const bars = look.classes.map((each, place) => {
-    const fill = make("i");
-    fill.style.width = 100 * Math.min(1, Math.max(0, each.value)) + "%";
-    return make("div", { className: place ? "bar" : "bar first" },
-      make("span", { textContent: each.name, title: each.name }), make("b", {}, fill),
-      make("span", { textContent: each.value.toFixed(2) }));
-  });
+  const bars = look.classes.map((each) => makeBar(each.name, each.value, each.value.toFixed(2)));
+  bars[0].classList.add("first");
   const longest = Math.max(...look.classes.map((each) => each.name.length));
   const list = make("div", { className: "bars" }, ...bars);
   list.style.setProperty("--names", Math.min(longest, 14) + 1 + "ch");
@@ -69,8 +64,7 @@ function wherePart(model, image, look) {
   const part = section("3. Where it looked", ABOUT.where);
   if (look.heat) {
     const buttons = [["capsules", "Votes of capsules"], ["cover", "Covering test"]].map(([way, title]) => {
-      const button = make("button", { type: "button", textContent: title });
-      button.addEventListener("click", () => {
+      const button = makeButton(title, () => {
         buttons.forEach((each) => each.setAttribute("aria-pressed", each === button));
         show(way);
       });
@@ -137,12 +131,8 @@ function centre(board) {
 
 // How far from even after each round, as bars.
 function sharpening(rounds) {
-  return make("div", { className: "sharpening" }, ...rounds.map((round) => {
-    const fill = make("i");
-    fill.style.width = 100 * round.distance + "%";
-    return make("div", { className: "bar" }, make("span", { textContent: "round " + round.number }), make("b", {}, fill),
-      make("span", { textContent: round.distance.toFixed(3) }));
-  }));
+  const bars = rounds.map(({ number, distance }) => makeBar("round " + number, distance, distance.toFixed(3)));
+  return make("div", { className: "sharpening" }, ...bars);
 }
 
 function typicalPart(model, image, look) {

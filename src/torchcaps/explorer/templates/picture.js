@@ -10,9 +10,8 @@ function setUpPicture(choose) {
   };
   Object.entries(WAYS).forEach(([name, title]) => {
     if (!DATA.live && name !== "examples") return;
-    const button = make("button", { type: "button", textContent: title });
+    const button = makeButton(title, () => show(name));
     button.dataset.way = name;
-    button.addEventListener("click", () => show(name));
     ways.append(button);
   });
   ways.hidden = !DATA.live;

@@ -6,10 +6,9 @@ function setUpTabs() {
   const buttons = pages.map(({ title, page }, number) => {
     page.id = page.id || "tab-" + number;
     page.setAttribute("role", "tabpanel");
-    const button = make("button", { type: "button", textContent: title });
+    const button = makeButton(title, () => show(number));
     button.setAttribute("role", "tab");
     button.setAttribute("aria-controls", page.id);
-    button.addEventListener("click", () => show(number));
     bar.append(button);
     find("#pages").append(page);
     return button;
@@ -94,13 +93,8 @@ function buildSteps(load, show) {
       isLoading = false;
     }
   };
-  const buttons = [["Previous", -1], ["Next", 1]].map(([title, step]) => {
-    const button = make("button", { type: "button", textContent: title });
-    button.addEventListener("click", () => go(step));
-    return button;
-  });
   go(0);
-  return make("p", { className: "steps" }, ...buttons, place);
+  return make("p", { className: "steps" }, makeButton("Previous", () => go(-1)), makeButton("Next", () => go(1)), place);
 }
 
 function buildTrees(item) {
