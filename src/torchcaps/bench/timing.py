@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import median
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 Work = Callable[[], object]
@@ -50,17 +50,8 @@ class Timing(NamedTuple):
 
 def summarise(laps: list[float]) -> Timing:
     """Median and spread of single times in milliseconds; quartiles are interpolated linearly."""
-    middle = median(laps)
-    ordered = sorted(laps)
-    width = _quantile(ordered, 0.75) - _quantile(ordered, 0.25)
-    return Timing(middle, width / middle if middle > 0 else 0.0, len(laps), ordered[0])
-
-
-def _quantile(ordered: list[float], share: float) -> float:
-    place = share * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    lower, middle, upper = np.quantile(laps, [0.25, 0.5, 0.75]).tolist()
+    return Timing(middle, (upper - lower) / middle if middle > 0 else 0.0, len(laps), min(laps))
 
 
 def time_work(work: Work, device: torch.device, effort: Effort, between: Work | None = None) -> Timing:

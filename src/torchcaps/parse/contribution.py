@@ -123,10 +123,20 @@ def _split_length(layer: FcCaps, children: Capsules, coupling: Tensor, parent: i
     summands = routing.summands(votes, children.activations, coupling.unsqueeze(-1)).squeeze(-2)
     bias: Tensor | None = getattr(routing, "bias", None)
     offset = summands.new_zeros(summands.shape[-1]) if bias is None else bias[parent].to(summands.dtype)
+    return Contributions(*split_along_sum(summands, offset))
+
+
+def split_along_sum(
+    summands: Float[Tensor, "batch parts pose"], offset: Float[Tensor, "*#batch pose"]
+) -> tuple[Float[Tensor, "batch parts"], Float[Tensor, " batch"]]:
+    """What each summand and the offset, which all of them are added to, are along the sum of all.
+
+    These parts add up to the length of the sum.
+    """
     pooled = summands.sum(1) + offset
     length = torch.linalg.vector_norm(pooled, dim=-1, keepdim=True)
     direction = pooled / length.clamp(min=torch.finfo(length.dtype).tiny)
-    return Contributions(einsum("bid,bd->bi", summands, direction), direction @ offset)
+    return einsum("bid,bd->bi", summands, direction), (direction * offset).sum(-1)
 
 
 def contribution_map(

@@ -13,6 +13,7 @@ from torchcaps.core import evaluating
 from torchcaps.layers import PrimaryCaps, map_sizes, receptive_field
 from torchcaps.models import MapReader, Network
 
+from .contribution import split_along_sum
 from .places import CapsuleMap
 
 
@@ -60,13 +61,9 @@ def _split(primary: PrimaryCaps, features: Float[Tensor, "batch channels height 
     seen = rearrange(features[..., :rows, :columns], "b (g c) h w -> b g c h w", g=conv.groups)
     kernels = rearrange(conv.weight.to(features.dtype), "(g o) c h w -> g o c h w", g=conv.groups)
     channels = einsum("bgchw,gochw->bgohw", seen, kernels).flatten(1, 2)
-    summands = rearrange(channels, "b (t d) h w -> b t d h w", t=primary.types)
-    bias = (
-        summands.new_zeros(summands.shape[1:3])
-        if conv.bias is None
-        else conv.bias.view_as(summands[0, ..., 0, 0])
-    )
-    pooled = summands.sum((3, 4)) + bias
-    length = torch.linalg.vector_norm(pooled, dim=-1, keepdim=True)
-    direction = pooled / length.clamp(min=torch.finfo(length.dtype).tiny)
-    return MapParts(einsum("btdhw,btd->bthw", summands, direction), einsum("btd,td->bt", direction, bias))
+    summands = rearrange(channels, "b (t d) h w -> (b t) (h w) d", t=primary.types)
+    bias = channels.new_zeros(channels.shape[1]) if conv.bias is None else conv.bias.to(channels.dtype)
+    offset = bias.view(primary.types, -1).repeat(len(channels), 1)
+    parts, of_bias = split_along_sum(summands, offset)
+    shape = (len(channels), primary.types)
+    return MapParts(parts.view(*shape, *channels.shape[2:]), of_bias.view(shape))

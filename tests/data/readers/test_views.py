@@ -6,7 +6,14 @@ import torch
 from PIL import Image
 
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.data import dataset_info, load_dataset, read_eth80_masks, read_eth80_views, write_twin
+from torchcaps.data import (
+    DamagedFileError,
+    dataset_info,
+    load_dataset,
+    read_eth80_masks,
+    read_eth80_views,
+    write_twin,
+)
 from torchcaps.data.api import Frame
 from torchcaps.data.readers import files
 from torchcaps.data.readers.affnist import read_affnist_file
@@ -54,6 +61,14 @@ def test_masks_of_eth80_lie_on_their_photographs_and_a_missing_one_is_named(tmp_
     (tmp_path / "eth80/cow/cow10/maps/cow10-000-000-map.png").unlink()
     with pytest.raises(MissingDataError, match="cow10-000-000-map"):
         read_eth80_masks(tmp_path, Frame(8, 8))
+
+
+def test_a_damaged_photograph_of_eth80_is_named_with_what_to_do(tmp_path):
+    for category in CLASSES:
+        (tmp_path / "eth80" / category / f"{category}1").mkdir(parents=True)
+    (tmp_path / "eth80/cow/cow1/cow1-000-000.png").write_bytes(b"no picture")
+    with pytest.raises(DamagedFileError, match=r"cow1-000-000\.png: cannot be read .*name another folder"):
+        read_eth80_views(tmp_path)
 
 
 @pytest.mark.parametrize("axis", ["instance", "azimuth", "elevation"])

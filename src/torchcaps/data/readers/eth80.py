@@ -20,8 +20,8 @@ from ..api import DatasetInfo, Frame, Split
 from ..examples import LabelledImages
 from ..family import register_family
 from ..fit import fit_picture
-from ..folders import as_bytes, opened_picture
-from .files import DamagedFileError
+from ..folders import opened_picture
+from .files import DamagedFileError, read_photograph
 from .views import Views, chosen_views
 
 CLASSES = ("apple", "car", "cow", "cup", "dog", "horse", "pear", "tomato")
@@ -114,7 +114,7 @@ def _read(folder: Path, frame: Frame) -> Eth80:
     files = _photographs(folder)
     taken = [_parse(path) for path in files]
     with ThreadPoolExecutor() as threads:
-        images = torch.stack(list(threads.map(partial(_read_framed, frame=frame), files)))
+        images = torch.stack(list(threads.map(partial(read_photograph, frame=frame, dataset="eth80"), files)))
     label, instance, elevation, azimuth = torch.tensor(taken).unbind(1)
     return Eth80(images, label, instance, elevation, azimuth)
 
@@ -128,12 +128,6 @@ def _parse(path: Path) -> tuple[int, int, int, int]:
     if match is None or match[1] not in CLASSES:
         raise DamagedFileError(path, "should be named like cow3-066-117.png", "eth80")
     return CLASSES.index(match[1]), int(match[2]), int(match[3]), int(match[4])
-
-
-def _read_framed(path: Path, frame: Frame) -> Tensor:
-    with opened_picture(path) as picture:
-        framed = fit_picture(picture.convert("RGB"), *frame)
-    return as_bytes(framed)
 
 
 def _read_mask(photograph: Path, frame: Frame) -> Tensor:

@@ -7,11 +7,15 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from jaxtyping import UInt8
 from numpy.typing import NDArray
+from torch import Tensor
 
 from torchcaps.core import MissingDataError, UserError
 
-from ..api import DATASETS, DatasetInfo
+from ..api import DATASETS, DatasetInfo, Frame
+from ..fit import fit_picture
+from ..folders import as_bytes, opened_picture
 
 MOST_UNPACKED = 1 << 30  # bytes; the largest file, of smallNORB, unpacks to 448 million
 _CHUNK = 1 << 20
@@ -103,6 +107,16 @@ def check_length(data: bytes, expected: int, path: Path, dataset: str) -> None:
     if len(data) != expected:
         problem = f"should hold {expected} bytes by its header, but holds {len(data)}"
         raise DamagedFileError(path, problem, dataset)
+
+
+def read_photograph(path: Path, frame: Frame, dataset: str) -> UInt8[Tensor, "3 height width"]:
+    """A photograph in colour, brought to the size of `frame`."""
+    try:
+        with opened_picture(path) as picture:
+            framed = fit_picture(picture.convert("RGB"), *frame)
+    except UserError as error:
+        raise DamagedFileError(path, str(error).removeprefix(f"{path} "), dataset) from error
+    return as_bytes(framed)
 
 
 def check_labels(labels: NDArray[Any], span: tuple[int, int], path: Path, dataset: str) -> None:

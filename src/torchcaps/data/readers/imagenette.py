@@ -6,15 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
-from torch import Tensor
-
-from torchcaps.core import UserError
 
 from ..api import DATASETS, DatasetInfo, Frame, RemoteFile, Split
 from ..examples import LabelledImages
-from ..fit import fit_picture
-from ..folders import as_bytes, list_files, opened_picture
-from .files import DamagedFileError, find_folder
+from ..folders import list_files
+from .files import DamagedFileError, find_folder, read_photograph
 
 SIDE = 64
 _OWN = Frame(SIDE, SIDE)
@@ -47,21 +43,12 @@ def read_imagenette(data_dir: Path, split: Split, frame: Frame = _OWN) -> Labell
     images = torch.empty(len(files), 3, frame.height, frame.width, dtype=torch.uint8)
 
     def read(number: int) -> None:
-        images[number] = _read_framed(files[number][0], frame)
+        images[number] = read_photograph(files[number][0], frame, "imagenette")
 
     with ThreadPoolExecutor() as threads:  # pillow decodes and resizes without holding up other threads
         for _ in threads.map(read, range(len(files))):
             pass
     return LabelledImages(images, labels, IMAGENETTE.classes)
-
-
-def _read_framed(path: Path, frame: Frame) -> Tensor:
-    try:
-        with opened_picture(path) as picture:
-            framed = fit_picture(picture.convert("RGB"), *frame)
-    except UserError as error:
-        raise DamagedFileError(path, str(error).removeprefix(f"{path} "), "imagenette") from error
-    return as_bytes(framed)
 
 
 IMAGENETTE = DATASETS.register("imagenette")(
