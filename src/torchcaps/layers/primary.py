@@ -106,12 +106,14 @@ class PrimaryCaps(nn.Module):
             return self.conv(features) if self._is_plain else convolve_with_stride(features, self.conv)
         if self.conv.groups == 1:
             return project_map(features, self.conv)
-        if not is_depthwise(self.conv):
-            return self.conv(features)
-        if features.is_cuda:
+        if is_depthwise(self.conv) and features.is_cuda:
             return reduce_map(features, self.conv)
-        is_plain = features.dtype == self.conv.weight.dtype and not torch.is_autocast_enabled("cpu")
+        if is_depthwise(self.conv) and self._learns_by_products(features):
+            return convolve_map(features, self.conv)
+        return self.conv(features)
+
+    def _learns_by_products(self, features: Tensor) -> bool:
+        """Whether gradients of a convolution that covers its map are taken as products, as on a CPU."""
         is_traced = is_transformed() or torch.compiler.is_compiling()
-        is_learning = self.training and features.device.type == "cpu"
-        takes_product = is_learning and is_plain and not is_traced
-        return convolve_map(features, self.conv) if takes_product else self.conv(features)
+        is_mixed = features.dtype != self.conv.weight.dtype or torch.is_autocast_enabled("cpu")
+        return self.training and features.device.type == "cpu" and not (is_traced or is_mixed)

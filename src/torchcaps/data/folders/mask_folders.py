@@ -225,12 +225,11 @@ def _read_mask(path: Path, *, is_binary: bool, frame: Frame | None) -> Tensor:
 
 
 def _class_names(root: Path, values: list[int], masks: Sequence[Path]) -> tuple[str, ...]:
+    """The names of the classes, listed or not, of masks that have these values beside 0."""
     path = root / _CLASS_FILE
     if not path.is_file() and (root / "train.txt").is_file():  # lists share the names of their images
         path = place_of_lists(root) / _CLASS_FILE
-    named = read_text(path).split("\n") if path.is_file() else []
-    names = tuple(line.strip() for line in named if line.strip())
-    raise_all([f"{path} names {name} more than once" for name in sorted(set(names)) if names.count(name) > 1])
+    names = _listed_names(path)
     if not values:
         is_lossy = any(mask.suffix.lower() in _LOSSY for mask in masks)
         hint = "; in JPEG and WebP masks the object is white: save class numbers as PNG" if is_lossy else ""
@@ -244,3 +243,11 @@ def _class_names(root: Path, values: list[int], masks: Sequence[Path]) -> tuple[
             f"background and class numbers 1, 2, ...; {path} can name more than 100 classes"
         )
     return names or (("object",) if count == 1 else tuple(str(number) for number in range(1, count + 1)))
+
+
+def _listed_names(path: Path) -> tuple[str, ...]:
+    """The names in a file, one a line; none where there is no file."""
+    lines = read_text(path).split("\n") if path.is_file() else []
+    names = tuple(line.strip() for line in lines if line.strip())
+    raise_all([f"{path} names {name} more than once" for name in sorted(set(names)) if names.count(name) > 1])
+    return names
