@@ -23,8 +23,6 @@ from triton.runtime.jit import JITFunction
 
 import torchcaps.kernels
 from torchcaps.kernels import availability
-from torchcaps.kernels.dynamic import launch as dynamic_launch
-from torchcaps.kernels.dynamic import operators
 
 _PACKAGE = Path(torchcaps.kernels.__file__).parent
 _TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
@@ -85,7 +83,6 @@ def compiling(capability: int, shared: int, processors: int = 132) -> Iterator[l
     with tempfile.TemporaryDirectory() as cache, pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_CACHE_DIR", cache)  # a kernel that was compiled before might not compile now
         patch.setattr(availability, "KERNEL_DEVICE", "cpu")
-        patch.setattr(operators, "_backend", lambda poses, weight: dynamic_launch)
         for name in [name for name in sys.modules if name.startswith("torchcaps.kernels.")]:
             for size, value in (("processors", processors), ("shared_memory", shared)):
                 if hasattr(sys.modules[name], size):

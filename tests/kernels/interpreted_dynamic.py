@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from torchcaps.kernels import fused_dynamic_coupling, fused_dynamic_routing
-from torchcaps.kernels.dynamic import launch, operators
+from torchcaps.kernels.dynamic import launch
 from torchcaps.kernels.dynamic.launch import Tile
 
-from kernels.interpreter import repair_interpreter
-from kernels.poison import poison_fresh_memory
 from kernels.routing_reference import Case, assert_as_accurate_as_the_textbook, textbook_routing
+
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 SMALL = Case(in_caps=5, matrices=5, in_pose=3, out_caps=3)
 SPLIT = {"pool": Tile(2, fill=1), "pose_grad": Tile(2, fill=1)}  # several blocks of children for each program
@@ -31,13 +31,6 @@ CASES = {
     "many classes": (replace(SMALL, batch=2, in_caps=2, matrices=2, out_caps=70, iterations=2), {}),
     "one sample, scalars": (replace(SMALL, batch=1, in_pose=1, pose=1), {}),
 }
-
-
-@pytest.fixture(autouse=True)
-def _interpreted(monkeypatch):
-    repair_interpreter(monkeypatch)
-    monkeypatch.setattr(operators, "_backend", lambda poses, weight: launch)
-    poison_fresh_memory(monkeypatch)
 
 
 @pytest.fixture

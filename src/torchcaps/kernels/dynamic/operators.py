@@ -23,7 +23,7 @@ from torch import Tensor
 
 from torchcaps.core.precision import without_autocast
 
-from ..availability import kernel_obstacle
+from ..availability import is_for_kernel, kernel_obstacle
 from ..operator import once_differentiable, operator
 from . import cpu
 from .state import RouteState
@@ -95,7 +95,7 @@ def dynamic_unsupported_reason(poses: Tensor, weight: Tensor, *, insist: bool = 
         return f"poses and weight must be floating point, got {poses.dtype} and {weight.dtype}"
     if poses.device != weight.device:
         return f"poses and weight must be on one device, got {poses.device} and {weight.device}"
-    if poses.device.type == "cuda":
+    if is_for_kernel(poses):
         return kernel_obstacle("dynamic routing", poses, weight) or _too_large(poses, weight)
     if insist or poses.device.type != "cpu":
         return None
@@ -143,7 +143,7 @@ def _cast(dtype: torch.dtype, *tensors: Tensor | None) -> list[Tensor | None]:
 
 def _backend(poses: Tensor, weight: Tensor) -> ModuleType:
     """The module that computes these inputs; empty inputs go to plain PyTorch."""
-    if poses.is_cuda and poses.numel() > 0 and weight.numel() > 0:
+    if is_for_kernel(poses) and poses.numel() > 0 and weight.numel() > 0:
         from . import launch  # only here: a CPU install has no triton
 
         return launch
