@@ -67,6 +67,15 @@ def test_two_metrics_of_one_setting_are_compared(novel, verdict):
     assert check(of(found)).verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("purity", "verdict"), [(35.0, "confirmed"), (30.5, "not confirmed"), (31.0, "open")]
+)
+def test_one_metric_may_have_to_be_larger_by_a_certain_amount(purity, verdict):
+    found = [seeds_row("a", "part_purity", purity, 0.2), seeds_row("a", "part_purity_base", 30.0, 0.1)]
+    check = larger_metric("fig:x", "part_purity", "part_purity_base", ["a"], by=1.0)
+    assert check(of(found)).verdict == verdict
+
+
 @pytest.mark.parametrize("novel", [(1.0, 7.0, 9.0), (9.0,)])
 def test_runs_that_disagree_on_two_metrics_and_a_single_run_decide_nothing(novel):
     found = [

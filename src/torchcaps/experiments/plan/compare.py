@@ -56,9 +56,9 @@ def larger(
 
 
 def larger_metric(
-    label: str, more: str, less: str, names: Sequence[str], *, any_budget: bool = True
+    label: str, more: str, less: str, names: Sequence[str], *, by: float = 0.0, any_budget: bool = True
 ) -> Check:
-    """Whether the runs of each of some settings have more of one metric than of another.
+    """Whether the runs of each of some settings have more of one metric than of another, by at least `by`.
 
     Without `any_budget` runs of less than the thesis's protocol leave it open.
     """
@@ -73,7 +73,8 @@ def larger_metric(
             return MISSING
         unit = _unit(more)
         words = (f"{name} {few[name].ours:.2f}{unit} and {many[name].ours:.2f}{unit}" for name in both)
-        verdicts = {name: decide(_of_budget(gain(many[name], few[name]), many[name])) for name in both}
+        gains = {name: _of_budget(gain(many[name], few[name]), many[name]) for name in both}
+        verdicts = {name: decide(each, at_least=by) for name, each in gains.items()}
         return decide_together(verdicts, len(names), "; ".join(words))
 
     return check

@@ -69,8 +69,10 @@ CLUTTER_CLAIMS = (
         larger_metric(CLUTTER, "tree_precision", "even_tree_precision", _over_clutter(DR, REM)),
     ),
     our_claim(
-        "Types of primary capsules prefer parts: they are purer than one type for all would be.",
-        larger_metric(CLUTTER, "part_purity", "part_purity_base", _over_clutter(DR, REM)),
+        # types without a preference are a little purer too, by chance
+        "Types of primary capsules prefer parts: they are purer than one type for all would be, by our rule "
+        "by a point.",
+        larger_metric(CLUTTER, "part_purity", "part_purity_base", _over_clutter(DR, REM), by=1.0),
     ),
     our_claim(
         "REM makes the pose of the class capsule follow a turn of the object more closely.",
