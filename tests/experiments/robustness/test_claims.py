@@ -68,3 +68,15 @@ def test_short_trainings_do_not_tell_how_the_entropy_ends(early, verdict):
     for budget, found in (("full", verdict), ("quick", "open")):
         rows = [seeds_row("DR-CapsNet+REM", metric, value, budget=budget) for metric, value in metrics]
         assert EXPERIMENTS[AFFNIST].claims[2].check(lambda label, rows=rows: rows).verdict == found
+
+
+@pytest.mark.parametrize(("budget", "verdict"), [("full", "not confirmed"), ("quick", "open")])
+@pytest.mark.parametrize(("label", "number"), [(PAIRS, 1), (AFFNIST, 1)])
+def test_short_trainings_do_not_tell_capsules_and_convolutions_apart(label, number, budget, verdict):
+    experiment = EXPERIMENTS[label]
+    rows = [
+        seeds_row(setting.name, metric, 90.0 if setting.name.startswith("conv") else 80.0, budget=budget)
+        for setting in experiment.settings
+        for metric in ("test_pair_accuracy", "affnist_style_accuracy")
+    ]
+    assert experiment.claims[number].check(lambda label: rows).verdict == verdict
