@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 from experiments.made_rows import a_row, a_run, seeds_row
 
 from torchcaps.experiments.plan.compare import larger, larger_metric
+from torchcaps.experiments.records import Protocol
 
 
 def of(rows):
@@ -50,6 +53,19 @@ def test_means_are_named_with_spread_and_unit():
 def test_a_single_seed_and_a_difference_within_the_spread_decide_nothing(spread):
     found = [seeds_row(name, "entropy", value, spread) for name, value in (("a", 9.0), ("b", 4.0))]
     assert larger("fig:x", "entropy", [("a", "b")])(of(found)).verdict == "open"
+
+
+@pytest.mark.parametrize(("annealed", "verdict"), [(9.0, "confirmed"), (4.0, "open")])
+@pytest.mark.parametrize(("is_used_up", "iterations"), [(True, (1, 5)), (False, (1, 5)), (True, None)])
+def test_a_search_that_ran_out_of_epochs_may_win_and_does_not_lose(annealed, verdict, is_used_up, iterations):
+    protocol = Protocol(budget="full", epochs=2, patience=1, is_used_up=is_used_up, iterations=iterations)
+    found = [
+        replace(seeds_row("a", "entropy", annealed), protocols=(protocol,)),
+        seeds_row("b", "entropy", 6.0),
+    ]
+    is_cut = is_used_up and iterations is not None
+    expected = verdict if is_cut or verdict == "confirmed" else "not confirmed"
+    assert larger("fig:x", "entropy", [("a", "b")])(of(found)).verdict == expected
 
 
 def test_short_runs_count_only_where_any_budget_does():

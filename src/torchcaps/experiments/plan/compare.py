@@ -8,7 +8,7 @@ from torchcaps.core import metric_of
 
 from ..records import Row, by_setting
 from .claim import Check, Finding, RowsOf
-from .evidence import Effect, Mean, decide, decide_together, difference, gain
+from .evidence import Effect, Mean, decide, decide_rows, decide_together, difference, gain
 
 MISSING = Finding("open", "runs are missing")
 
@@ -43,7 +43,9 @@ def larger(
         rows = by_setting(rows_of(label), metric)
         found = {name: Mean.of_row(row, any_budget=any_budget) for name, row in rows.items()}
         verdicts = {
-            more if is_distinct else less: decide(difference(found[more], found[less], cases=cases))
+            more if is_distinct else less: decide_rows(
+                difference(found[more], found[less], cases=cases), rows[more], rows[less]
+            )
             for more, less in pairs
             if more in found and less in found
         }
