@@ -93,8 +93,9 @@ IMAGES_CLAIMS = (
 )
 SCENES_CLAIMS = (
     our_claim(
-        "Two routed layers understand scenes of objects of parts better than one.",
-        larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{DR}, scenes")]),
+        "gamma-CapsNet, of two routed layers, understands scenes of objects of parts better than DR-CapsNet, "
+        "of one.",
+        larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{DR}, scenes")], any_budget=False),
     ),
     our_claim(
         "gamma-CapsNet is ahead of the convolutional network of its size on scenes.",
