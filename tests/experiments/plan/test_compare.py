@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 from experiments.made_rows import a_row, a_run, seeds_row
 
 from torchcaps.experiments.plan.compare import larger, larger_metric
+from torchcaps.experiments.records import Protocol
 
 
 def of(rows):
@@ -52,6 +55,19 @@ def test_a_single_seed_and_a_difference_within_the_spread_decide_nothing(spread)
     assert larger("fig:x", "entropy", [("a", "b")])(of(found)).verdict == "open"
 
 
+@pytest.mark.parametrize(("annealed", "verdict"), [(9.0, "confirmed"), (4.0, "open")])
+@pytest.mark.parametrize(("is_used_up", "iterations"), [(True, (1, 5)), (False, (1, 5)), (True, None)])
+def test_a_search_that_ran_out_of_epochs_may_win_and_does_not_lose(annealed, verdict, is_used_up, iterations):
+    protocol = Protocol(budget="full", epochs=2, patience=1, is_used_up=is_used_up, iterations=iterations)
+    found = [
+        replace(seeds_row("a", "entropy", annealed), protocols=(protocol,)),
+        seeds_row("b", "entropy", 6.0),
+    ]
+    is_cut = is_used_up and iterations is not None
+    expected = verdict if is_cut or verdict == "confirmed" else "not confirmed"
+    assert larger("fig:x", "entropy", [("a", "b")])(of(found)).verdict == expected
+
+
 def test_short_runs_count_only_where_any_budget_does():
     short = [seeds_row(name, "entropy", value, budget="quick") for name, value in (("a", 9.0), ("b", 4.0))]
     assert larger("fig:x", "entropy", [("a", "b")])(of(short)).verdict == "confirmed"
@@ -64,6 +80,15 @@ def test_short_runs_count_only_where_any_budget_does():
 def test_two_metrics_of_one_setting_are_compared(novel, verdict):
     found = [seeds_row("a", "test_rotation_error", 3.0), seeds_row("a", "novel_error", novel)]
     check = larger_metric("fig:x", "novel_error", "test_rotation_error", ["a"])
+    assert check(of(found)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("purity", "verdict"), [(35.0, "confirmed"), (30.5, "not confirmed"), (31.0, "open")]
+)
+def test_one_metric_may_have_to_be_larger_by_a_certain_amount(purity, verdict):
+    found = [seeds_row("a", "part_purity", purity, 0.2), seeds_row("a", "part_purity_base", 30.0, 0.1)]
+    check = larger_metric("fig:x", "part_purity", "part_purity_base", ["a"], by=1.0)
     assert check(of(found)).verdict == verdict
 
 

@@ -80,6 +80,21 @@ def test_an_error_below_and_above_the_limit_is_told_apart():
     assert claims.below("label", "novel_error", 2.0, ("a",))(lambda label: rows).verdict == "not confirmed"
 
 
+@pytest.mark.parametrize(("error", "verdict"), [(4.0, "confirmed"), (6.0, "open")])
+def test_a_short_training_may_reach_a_limit_and_does_not_show_that_none_does(error, verdict):
+    rows = [seeds_row("a", "novel_error", error, budget="quick")]
+    assert claims.below("label", "novel_error", 5.0, ("a",))(lambda label: rows).verdict == verdict
+
+
+@pytest.mark.parametrize(("budget", "verdict"), [("full", "confirmed"), ("quick", "open")])
+def test_short_trainings_do_not_tell_which_network_is_ahead(budget, verdict):
+    rows = [
+        seeds_row(name, "test_rotation_error", error, budget=budget)
+        for name, error in (("a", 3.0), ("b", 9.0))
+    ]
+    assert claims.ahead_of_all("label", "a", ("b",))(lambda label: rows).verdict == verdict
+
+
 def test_of_many_settings_one_may_lie_below_a_limit_by_chance():
     rows = [seeds_row("a", "novel_error", 3.0, 0.6)]
     alone = claims.below("label", "novel_error", 5.0, ("a",))(lambda label: rows)

@@ -134,12 +134,22 @@ def test_efficient_capsnet_is_compared_with_the_networks_of_its_dataset(svhn, ve
     assert EFFICIENT_HAS_FEWEST(pairs("entropy", **high, **low)).verdict == verdict
 
 
-@pytest.mark.parametrize(("sparsity", "verdict"), [(85.0, "confirmed"), (60.0, "not confirmed")])
-def test_most_weights_are_more_than_seventy_percent(sparsity, verdict):
-    rows = [row("DR-CapsNet+REM", "sparsity", sparsity)]
+@pytest.mark.parametrize(
+    ("sparsity", "accuracy", "verdict"),
+    [
+        (85.0, 99.4, "confirmed"),
+        (60.0, 99.4, "not confirmed"),
+        (99.8, 41.0, "not confirmed"),  # what went was needed
+    ],
+)
+def test_most_weights_are_more_than_seventy_percent_and_are_not_missed(sparsity, accuracy, verdict):
+    accuracies = a_pair("DR-CapsNet", "quantized_accuracy", 99.5, accuracy, seeds=3)
+    rows = [row("DR-CapsNet+REM", "sparsity", sparsity), *accuracies]
     assert claims.most_weights_go(lambda label: rows).verdict == verdict
-    noisy = [row("DR-CapsNet+REM", "sparsity", sparsity, spread=15.0)]
-    assert claims.most_weights_go(lambda label: noisy).verdict == "open"
+    assert claims.most_weights_go(lambda label: rows[:1]).verdict == "open"
+    if accuracy > 99:
+        noisy = [row("DR-CapsNet+REM", "sparsity", sparsity, spread=15.0), *accuracies]
+        assert claims.most_weights_go(lambda label: noisy).verdict == "open"
 
 
 def test_two_settings_are_compared():

@@ -63,3 +63,22 @@ def test_short_trainings_do_not_tell_how_the_entropy_ends(early, verdict):
     for budget, found in (("full", verdict), ("quick", "open")):
         rows = [seeds_row("DR-CapsNet+REM", metric, value, budget=budget) for metric, value in metrics]
         assert EXPERIMENTS[AFFNIST].claims[2].check(lambda label, rows=rows: rows).verdict == found
+
+
+@pytest.mark.parametrize(
+    ("label", "number", "of_long"),
+    [
+        *((label, 1, "not confirmed") for label in (PAIRS, AFFNIST, CLUTTER, SCENES)),
+        (IMAGES, 0, "not confirmed"),
+        (CLUTTER, 0, "beyond"),
+    ],
+)
+def test_short_trainings_do_not_tell_capsules_and_convolutions_apart(label, number, of_long):
+    experiment = EXPERIMENTS[label]
+    for budget, verdict in (("full", of_long), ("quick", "open")):
+        rows = [
+            seeds_row(setting.name, metric, 90.0 if setting.name.startswith("conv") else 80.0, budget=budget)
+            for setting in experiment.settings
+            for metric in experiment.metrics
+        ]
+        assert experiment.claims[number].check(lambda label, rows=rows: rows).verdict == verdict

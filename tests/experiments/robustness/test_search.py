@@ -5,6 +5,7 @@ import torch
 from experiments.made_rows import a_row, measured
 
 from torchcaps.experiments import EXPERIMENTS
+from torchcaps.experiments.records import Protocol
 from torchcaps.experiments.robustness.search import LABEL, TWIN, WITHOUT_CAPSULES, candidates
 from torchcaps.inspection import count_parameters
 from torchcaps.models import build_model
@@ -48,6 +49,12 @@ def verdict(capsules, others, without=()):
 )
 def test_the_winner_is_ahead_beyond_spread(capsules, others, found):
     assert verdict(capsules, others) == found
+
+
+@pytest.mark.parametrize(("capsules", "others"), [(80, 70), (70, 80)])
+def test_short_trainings_do_not_tell_who_wins(capsules, others):
+    short = (Protocol(budget="quick", epochs=40),)
+    assert decided([measured(row, protocols=short) for row in made(capsules, others)]) == "open"
 
 
 def test_nothing_is_won_before_the_stem_alone_was_tried():

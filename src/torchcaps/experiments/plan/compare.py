@@ -8,7 +8,7 @@ from torchcaps.core import metric_of
 
 from ..records import Row, by_setting
 from .claim import MISSING, Check, Finding, RowsOf
-from .evidence import Effect, Mean, decide, decide_together, difference, gain
+from .evidence import Effect, Mean, decide, decide_rows, decide_together, difference, gain
 
 
 def with_spread(row: Row) -> str:
@@ -41,7 +41,9 @@ def larger(
         rows = by_setting(rows_of(label), metric)
         found = {name: Mean.of_row(row, any_budget=any_budget) for name, row in rows.items()}
         verdicts = {
-            more if is_distinct else less: decide(difference(found[more], found[less], cases=cases))
+            more if is_distinct else less: decide_rows(
+                difference(found[more], found[less], cases=cases), rows[more], rows[less]
+            )
             for more, less in pairs
             if more in found and less in found
         }
@@ -54,9 +56,9 @@ def larger(
 
 
 def larger_metric(
-    label: str, more: str, less: str, names: Sequence[str], *, any_budget: bool = True
+    label: str, more: str, less: str, names: Sequence[str], *, by: float = 0.0, any_budget: bool = True
 ) -> Check:
-    """Whether the runs of each of some settings have more of one metric than of another.
+    """Whether the runs of each of some settings have more of one metric than of another, by at least `by`.
 
     Without `any_budget` runs of less than the thesis's protocol leave it open.
     """
@@ -71,7 +73,8 @@ def larger_metric(
             return MISSING
         unit = _unit(more)
         words = (f"{name} {few[name].ours:.2f}{unit} and {many[name].ours:.2f}{unit}" for name in both)
-        verdicts = {name: decide(_of_budget(gain(many[name], few[name]), many[name])) for name in both}
+        gains = {name: _of_budget(gain(many[name], few[name]), many[name]) for name in both}
+        verdicts = {name: decide(each, at_least=by) for name, each in gains.items()}
         return decide_together(verdicts, len(names), "; ".join(words))
 
     return check

@@ -145,6 +145,13 @@ def decide(effect: Effect, *, at_least: float = 0.0) -> Verdict:
     return "not confirmed" if effect.size + effect.margin <= at_least else "open"
 
 
+def decide_rows(effect: Effect, *rows: Row, at_least: float = 0.0) -> Verdict:
+    """Decide an effect of rows; a search that ran out of epochs loses nothing by it."""
+    verdict = decide(effect, at_least=at_least)
+    is_cut = any(row.is_cut_short for row in rows)
+    return "open" if verdict == "not confirmed" and is_cut else verdict
+
+
 def decide_together(verdicts: dict[str, Verdict], planned: int, because: str) -> Finding:
     """Decide a claim about several cases: one case refutes it, and all planned ones must confirm it."""
     against = [name for name, verdict in verdicts.items() if verdict == "not confirmed"]

@@ -39,8 +39,11 @@ def less(label: str, metric: str, better: str, worse: str) -> Check:
 
 
 def ahead_of_all(label: str, one: str, others: tuple[str, ...]) -> Check:
-    """Whether the rotations of one setting are nearer than those of each of several."""
-    return larger(label, "test_rotation_error", [(other, one) for other in others])
+    """Whether the rotations of one setting are nearer than those of each of several.
+
+    Networks learn at different rates: a shorter training than the thesis's does not tell.
+    """
+    return larger(label, "test_rotation_error", [(other, one) for other in others], any_budget=False)
 
 
 def below(label: str, metric: str, limit: Number, names: tuple[str, ...]) -> Check:
@@ -67,6 +70,8 @@ def under_five_degrees(label: str, names: tuple[str, ...]) -> Claim:
 
 def _lies_below(row: Row, limit: Number, because: str, *, any_budget: bool = True, cases: int = 1) -> Finding:
     verdict = decide(excess(Mean.of_row(row, any_budget=any_budget).times(-1), -limit, cases=cases))
+    if verdict == "not confirmed" and row.budget != "full":
+        verdict = "open"  # a longer training may get there
     return decide_together({row.setting: verdict}, 1, because)
 
 
@@ -84,8 +89,5 @@ def in_minutes(label: str, name: str) -> Check:
 
 
 def more_than_first(metric: str, first: str, *others: str) -> Check:
-    """Whether others have more of a metric than the first, as in the thesis's table.
-
-    Networks learn at different rates: a shorter training than the thesis's does not tell.
-    """
+    """Whether others have more of a metric than the first, as in the thesis's table; as in `ahead_of_all`."""
     return larger(TABLE, metric, [(other, first) for other in others], any_budget=False)

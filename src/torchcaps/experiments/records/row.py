@@ -81,6 +81,11 @@ class Row:
         return self.protocols[0].budget if self.protocols else None
 
     @property
+    def is_cut_short(self) -> bool:
+        """Whether the epochs of some run ended before its search for a number of iterations did."""
+        return any(protocol.iterations and protocol.is_used_up for protocol in self.protocols)
+
+    @property
     def protocol(self) -> str:
         """How the runs were made, in words."""
         return "; or ".join(dict.fromkeys(map(str, self.protocols)))

@@ -114,7 +114,7 @@ MNIST_TABLE = register(
             ),
             Claim(
                 "A high percentage of the weights of DR-CapsNet, by our rule more than 70, is not needed "
-                "(85.53 in the thesis).",
+                "(85.53 in the thesis): the accuracy stays, by our rule within 0.2 points.",
                 claims.most_weights_go,
             ),
             Claim(

@@ -39,11 +39,12 @@ CLUTTER_CLAIMS = (
             CLUTTER,
             "test_accuracy",
             [(at_clutter(CONV, 0.0), at_clutter(network, 0.0)) for network in _OF_CAPSULES],
+            any_budget=False,  # kinds of networks learn at different rates
         ),
     ),
     our_claim(
         "In clutter DR-CapsNet+REM is ahead of the convolutional network of its size.",
-        larger(CLUTTER, "test_accuracy", _pairs(REM, CONV, _CLUTTERED)),
+        larger(CLUTTER, "test_accuracy", _pairs(REM, CONV, _CLUTTERED), any_budget=False),
     ),
     our_claim(
         "Three rounds of routing classify better than one.",
@@ -70,8 +71,10 @@ CLUTTER_CLAIMS = (
         larger_metric(CLUTTER, "tree_precision", "even_tree_precision", _over_clutter(DR, REM)),
     ),
     our_claim(
-        "Types of primary capsules prefer parts: they are purer than one type for all would be.",
-        larger_metric(CLUTTER, "part_purity", "part_purity_base", _over_clutter(DR, REM)),
+        # types without a preference are a little purer too, by chance
+        "Types of primary capsules prefer parts: they are purer than one type for all would be, by our rule "
+        "by a point.",
+        larger_metric(CLUTTER, "part_purity", "part_purity_base", _over_clutter(DR, REM), by=1.0),
     ),
     our_claim(
         "REM makes the pose of the class capsule follow a turn of the object more closely.",
@@ -81,17 +84,23 @@ CLUTTER_CLAIMS = (
 IMAGES_CLAIMS = (
     Claim(
         "DR-CapsNet needs fewer images than the convolutional network of its size.",
-        larger(IMAGES, "test_accuracy", [(at_count(DR, count), at_count(CONV, count)) for count in COUNTS]),
+        larger(
+            IMAGES,
+            "test_accuracy",
+            [(at_count(DR, count), at_count(CONV, count)) for count in COUNTS],
+            any_budget=False,
+        ),
     ),
 )
 SCENES_CLAIMS = (
     our_claim(
-        "Two routed layers understand scenes of objects of parts better than one.",
-        larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{DR}, scenes")]),
+        "gamma-CapsNet, of two routed layers, understands scenes of objects of parts better than DR-CapsNet, "
+        "of one.",
+        larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{DR}, scenes")], any_budget=False),
     ),
     our_claim(
         "gamma-CapsNet is ahead of the convolutional network of its size on scenes.",
-        larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{CONV}, scenes")]),
+        larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{CONV}, scenes")], any_budget=False),
     ),
 )
 _SHIFTS = (4, 6)
@@ -110,6 +119,7 @@ PAIRS_CLAIMS = (
             PAIRS,
             "test_pair_accuracy",
             [(f"{DR}, shift {shift}", f"{CONV}, shift {shift}") for shift in _SHIFTS],
+            any_budget=False,
         ),
     ),
     our_claim(
@@ -135,6 +145,7 @@ AFFNIST_CLAIMS = (
             AFFNIST,
             "affnist_style_accuracy",
             [(f"{DR}, 1.8 million parameters", f"{CONV}, 1.8 million parameters")],
+            any_budget=False,
         ),
     ),
     Claim(

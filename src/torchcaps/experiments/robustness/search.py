@@ -11,6 +11,7 @@ from ..plan import (
     MISSING,
     Changes,
     Finding,
+    Mean,
     RowsOf,
     Setting,
     Values,
@@ -20,7 +21,6 @@ from ..plan import (
     decide_together,
     difference,
     join_changes,
-    mean_of,
     our_claim,
     register,
     with_spread,
@@ -113,12 +113,15 @@ def capsules_win(rows_of: RowsOf) -> Finding:
 
 
 def _decide_win(capsules: list[Row], others: list[Row]) -> Verdict:
-    """Whether one capsule network is ahead of all others; not decided against it before all have run."""
+    """Whether one capsule network is ahead of all others; not decided against it before all have run.
+
+    Kinds of networks learn at different rates: short trainings do not tell.
+    """
     cases = len(candidates()) - len(WITHOUT_CAPSULES)
     findings = [
         decide_together(
             {
-                other.network: decide(difference(mean_of(row), mean_of(other), cases=cases))
+                other.network: decide(difference(Mean.of_row(row), Mean.of_row(other), cases=cases))
                 for other in others
             },
             len(WITHOUT_CAPSULES),

@@ -20,6 +20,7 @@ from ..plan import (
     Verdict,
     decide,
     decide_each,
+    decide_rows,
     decide_together,
     difference,
     excess,
@@ -155,7 +156,8 @@ def fewer_updates(label: str, ours: str, other: str, *, late: float = 0.0, any_b
             return MISSING
         effect = difference(*(Mean.of_row(found[name], any_budget=any_budget) for name in (other, ours)))
         words = f"{ours} {found[ours].ours:.1f}, {other} {found[other].ours:.1f} updates, difference {effect}"
-        finding = decide_together({ours: decide(effect, at_least=-late)}, 1, words)
+        verdict = decide_rows(effect, found[ours], found[other], at_least=-late)
+        finding = decide_together({ours: verdict}, 1, words)
         return _of_all_flights(finding, rows_of(label), ours, other)
 
     return check
