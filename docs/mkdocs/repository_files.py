@@ -63,6 +63,7 @@ def _fill(entries: Any, title: str, folder: str) -> None:
         if isinstance(entry, dict):
             for name, content in entry.items():
                 if name == title:
-                    content.extend(path for path in shown_files() if Path(path).match(f"{folder}/*.md"))
+                    found = (path for path in shown_files() if Path(path).match(f"{folder}/*.md"))
+                    content.extend(path for path in found if path not in content)
                 elif isinstance(content, list):
                     _fill(content, title, folder)

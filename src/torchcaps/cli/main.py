@@ -28,18 +28,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo.command,
+    "app": explorer.command,
+    "predict": predict.command,
+    "explain": explain.command,
     "list": listing.command,
     "train": train.command,
     "eval": evaluate.command,
-    "predict": predict.command,
-    "explain": explain.command,
-    "prune": prune.command,
-    "shrink": shrink.command,
-    "rem": rem.command,
     "parse": parse.command,
+    "rem": rem.command,
+    "shrink": shrink.command,
+    "prune": prune.command,
     "export": export.command,
-    "app": explorer.command,
-    "demo": demo.command,
     "reproduce": reproduce.command,
 }
 _TRAINING = ("train", "rem")

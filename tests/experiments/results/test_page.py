@@ -177,7 +177,7 @@ def test_a_page_says_how_many_runs_shared_the_device_where_that_is_known(tmp_pat
     runs = (a_run(0.9, concurrency=6), a_run(0.9, seed=43))
     write_results(tmp_path, experiment.slug, [row(89.5, runs=runs)], "command")
     page = render_page(experiment, rows_in(tmp_path))
-    assert "on cpu, precision 32; cpu, precision 32, 6 runs at a time" in page
+    assert "on cpu, precision 32, 6 runs at a time where that is known" in page
 
 
 def test_rows_of_a_larger_budget_are_not_replaced(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Set
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
@@ -177,11 +178,13 @@ def _protocol(experiment: Experiment, rows: Rows) -> str:
     runs = {  # one run stands behind several rows
         (row.setting, run.facts.seed): run.facts for row in rows for run in row.runs
     }
-    devices = sorted({_describe_device(facts) for facts in runs.values()})
-    hours = sum(facts.seconds for facts in runs.values()) / 3600
+    seconds = sum(facts.seconds for facts in runs.values())
     lines = [f"- {protocol}: {counted(len(names), 'setting')}" for protocol, names in settings.items()]
     lines += _networks(rows)
-    lines.append(f"- {len(runs)} runs, {hours:.1f} hours of training in all, on {'; '.join(devices)}")
+    lines.append(
+        f"- {counted(len(runs), 'run')}, {_say_time(seconds)} of training in all, on "
+        f"{_describe_devices(runs.values())}"
+    )
     return "\n".join([*lines, *(f"- {sentence}" for sentence in experiment.deviations)])
 
 
@@ -197,10 +200,24 @@ def _networks(rows: Rows) -> list[str]:
     return [f"- `{model}`: {'; '.join(names)}" for model, names in settings.items()]
 
 
-def _describe_device(facts: RunFacts) -> str:
-    """Device and precision, and how many runs shared the device where that is known."""
-    words = f"{facts.device}, precision {facts.precision}"
-    if facts.concurrency is None:
-        return words
-    shared = "one run" if facts.concurrency == 1 else f"{facts.concurrency} runs"
-    return f"{words}, {shared} at a time"
+def _say_time(seconds: float) -> str:
+    if seconds >= 3600:
+        return f"{seconds / 3600:.1f} hours"
+    return "less than a minute" if seconds < 60 else counted(round(seconds / 60), "minute")
+
+
+def _describe_devices(runs: Iterable[RunFacts]) -> str:
+    """Devices and precisions, each with how many runs shared it where that is known."""
+    shared: dict[str, set[int | None]] = {}
+    for facts in runs:
+        shared.setdefault(f"{facts.device}, precision {facts.precision}", set()).add(facts.concurrency)
+    return "; ".join(device + _say_shared(counts) for device, counts in sorted(shared.items()))
+
+
+def _say_shared(counts: Set[int | None]) -> str:
+    known = sorted(count for count in counts if count is not None)
+    if not known:
+        return ""
+    span = f"{known[0]} to " if known[0] < known[-1] else ""
+    limit = " where that is known" if None in counts else ""
+    return f", {span}{counted(known[-1], 'run')} at a time{limit}"
