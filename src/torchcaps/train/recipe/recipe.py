@@ -70,7 +70,8 @@ class Recipe:
             the task's.
         seed: Of weights, order and random changes.
         compile: Compile the network with torch.compile.
-        start_from: Folder of a run, or file of trunk weights, whose layers the model takes over.
+        start_from: Folder of a run, or file of trunk weights, whose layers the model takes over; on the
+            command line also the name of a pretrained network.
         keep_epochs: Counted from one; the weights after those epochs stay as `epoch-N.safetensors`.
         loss: What is minimised.
         optim: How weights move.
