@@ -21,6 +21,7 @@ from .terminal import (
     Quiet,
     choose_device,
     choose_machine,
+    found_start,
     levels_for,
     print_json,
     print_table,
@@ -135,7 +136,7 @@ def _training(
         raise UserError(f"{source} holds no run (no recipe.json); {error}") from error
     name = Path(source).stem if is_file and data is None else run_name(source, fitted)
     return _Training(
-        fitted._replace(recipe=with_rem(fitted.recipe)), out / f"{name.removesuffix('_rem')}-rem"
+        fitted._replace(recipe=with_rem(found_start(fitted.recipe))), out / f"{name.removesuffix('_rem')}-rem"
     )
 
 

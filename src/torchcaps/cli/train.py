@@ -22,6 +22,7 @@ from .terminal import (
     Resume,
     choose_machine,
     faster_precision,
+    found_start,
     is_first_process,
     print_json,
     say_chosen,
@@ -52,7 +53,7 @@ def command(
     from torchcaps.train import Several, TensorBoard, recipe_for_data, run_name, train
 
     fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir, devices=devices)
-    settings, folder = fitted.recipe, out or Path("runs") / run_name(recipe, fitted)
+    settings, folder = found_start(fitted.recipe), out or Path("runs") / run_name(recipe, fitted)
     if not quiet and is_first_process():
         say_chosen(fitted)
     machine = choose_machine(device, precision, data_dir, devices=devices, quiet=quiet)

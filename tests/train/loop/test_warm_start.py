@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import save_file
 
 from torchcaps.core import UserError
-from torchcaps.models import create_model
+from torchcaps.models import config_as_json, create_model
 from torchcaps.storage import save_weights
 from torchcaps.train.loop.warm_start import adopt_widths, start_from
 from torchcaps.train.recipe import build
@@ -62,6 +62,26 @@ def test_only_a_network_with_a_trunk_is_told_of_trunk_widths(model, changed, rem
     state = network.state_dict()
     save_file(state | {changed: state[changed][:1].clone()}, tmp_path / "weights.safetensors")
     with pytest.raises(UserError, match=rf"{changed} is 1x\d+.* in .* and .* in this model; .*{remedy}"):
+        start_from(network, tmp_path)
+
+
+@pytest.mark.parametrize("model", ["efficient_capsnet_tiny_test", "trunk_classifier_tiny_test"])
+def test_layers_of_another_number_of_classes_begin_anew(model, tmp_path):
+    source, network = create_model(model, num_classes=4), create_model(model, num_classes=3)
+    fresh = {name: values.clone() for name, values in network.state_dict().items()}
+    config = config_as_json(source.config)
+    save_weights(tmp_path / "weights.safetensors", source.state_dict(), {"config": config})
+    start_from(network, tmp_path)
+    given, anew = source.state_dict(), set()
+    for name, values in network.state_dict().items():
+        if given[name].shape != values.shape:
+            anew.add(name)
+        assert torch.equal(values, fresh[name] if name in anew else given[name]), name
+    assert 0 < len(anew) < len(fresh)
+    convolutions = {name: values for name, values in given.items() if values.ndim == 4}
+    narrow = {name: values[:1].clone() for name, values in convolutions.items()}
+    save_weights(tmp_path / "weights.safetensors", given | narrow, {"config": config})
+    with pytest.raises(UserError, match="in this model"):
         start_from(network, tmp_path)
 
 

@@ -243,14 +243,14 @@ def compile_map(
     stack = one_date(maps, date, matching.pixel)
     settings = CompileSettings(cell, headings, storage, code_bytes)  # type: ignore[arg-type]  # checked below
     describer = load_describer(run, choose_device(device))
-    with CountBar("headings", is_shown=not (quiet or json)) as bar:
+    with CountBar("descriptors", is_shown=not (quiet or json)) as bar:
         loss = compile_voxels(
             stack,
             describer,
             out,
             settings,
             likelihood=matching.likelihood("bayesian"),
-            on_heading=lambda heading: bar.reached(heading, headings),
+            on_described=bar.reached,
         )
     size, unknown = out.stat().st_size, open_map(out).unknown_share
     if json:

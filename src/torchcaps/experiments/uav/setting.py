@@ -142,8 +142,8 @@ def _compiled(site: _Site, describer: Describer, matching: Matching, watcher: Wa
     """The map of a descriptor, which is compiled unless another run did."""
     path = site.store / "compiled" / f"{describer.name.replace(' ', '-')}-{site.setting.storage}.tcmap"
 
-    def stop_in_time(heading: int) -> None:
-        del heading
+    def stop_in_time(done: int, planned: int) -> None:
+        del done, planned
         if watcher.wants_to_stop:
             raise StoppedError  # what was compiled is kept
 
@@ -151,7 +151,7 @@ def _compiled(site: _Site, describer: Describer, matching: Matching, watcher: Wa
         settings = CompileSettings(site.scale.cell, site.scale.headings, site.setting.storage)
         likelihood = matching.likelihood("bayesian")
         compile_map(
-            site.world.mapped, describer, path, settings, likelihood=likelihood, on_heading=stop_in_time
+            site.world.mapped, describer, path, settings, likelihood=likelihood, on_described=stop_in_time
         )
     return open_map(path)
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from torch import nn
-
-from torchcaps.core import UserError
+from torchcaps.core import Plain, UserError, sketching
+from torchcaps.models import Network
 from torchcaps.storage import load_weights, read_mapping, wrong_kind
 
 from ..recipe import Recipe
@@ -28,18 +27,19 @@ def adopt_widths(recipe: Recipe, out: Path) -> Recipe:
     return recipe if widths is None else replace(recipe, model={**recipe.model, "trunk_widths": widths})
 
 
-def start_from(network: nn.Module, source: Path) -> None:
+def start_from(network: Network, source: Path) -> None:
     """Load the layers that `network` shares with a run folder or a file of trunk weights; others stay.
 
-    Layers are shared by name, so a capsule network takes the trunk of a classifier and keeps its own head. A
+    Layers are shared by name, so a capsule network takes the trunk of a classifier and keeps its own head.
+    Where the source tells another number of classes apart, the layers that depend on it begin anew. Any other
     shared layer of another shape is an error: the widths of a pruned trunk are part of the recipe.
     """
     path = source / "weights.safetensors" if source.is_dir() else source
     state, info = load_weights(path)
     if "trunk" in info:  # written by `torchcaps import-weights`
         state = {f"trunk.{name}": values for name, values in state.items()}
-    own = network.state_dict()
-    shared = {name: values for name, values in state.items() if name in own}
+    own, anew = network.state_dict(), _layers_of_classes(network, info)
+    shared = {name: values for name, values in state.items() if name in own and name not in anew}
     if not shared:
         raise UserError(f"recipe.start_from: {path} has no layer in common with this model")
     for name, values in shared.items():
@@ -51,6 +51,17 @@ def start_from(network: nn.Module, source: Path) -> None:
     if problem := wrong_kind(shared, own):
         raise UserError(f"recipe.start_from: {path} does not fit this model: {problem}; restore it")
     network.load_state_dict(shared, strict=False)
+
+
+def _layers_of_classes(network: Network, info: Plain) -> set[str]:
+    """The layers that have another shape with as many classes as a file of weights says; mostly none."""
+    config = info.get("config")
+    classes = config.get("num_classes") if isinstance(config, dict) else None
+    if not isinstance(classes, int) or getattr(network.config, "num_classes", classes) == classes:
+        return set()
+    with sketching():
+        other = type(network)(replace(network.config, num_classes=classes)).state_dict()
+    return {name for name, values in network.state_dict().items() if other[name].shape != values.shape}
 
 
 def _remedy(names: Iterable[str]) -> str:

@@ -70,7 +70,8 @@ class Recipe:
             the task's.
         seed: Seed of the initial weights, the order of images and random changes.
         compile: Compile the network with torch.compile.
-        start_from: Folder of a run, or file of trunk weights, whose layers the model takes over.
+        start_from: Folder of a run, or file of trunk weights, whose layers the model takes over; on the
+            command line also the name of a pretrained network.
         keep_epochs: Epochs, counted from 1, whose weights stay as `epoch-N.safetensors`.
         loss: What is minimised.
         optim: The optimizer, and how its rate changes.

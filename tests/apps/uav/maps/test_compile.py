@@ -71,10 +71,12 @@ def test_a_map_is_compiled_with_the_voxels_of_the_thesis():
 def test_a_stopped_compilation_goes_on_where_it_ended(country, tmp_path):
     seen = []
 
-    def stop(heading):
-        seen.append(heading)
-        if heading == 3 and seen.count(3) == 1:
-            raise KeyboardInterrupt
+    def stop(done, planned):
+        heading, started = divmod(done, planned // 12)
+        if not started:
+            seen.append(heading)
+        if done == 3 * planned // 12 + started and started and seen.count(3) == 1:
+            raise KeyboardInterrupt  # within a heading, of which nothing is kept
 
     arguments = (
         country.stack.dates(["summer"]),
@@ -83,21 +85,21 @@ def test_a_stopped_compilation_goes_on_where_it_ended(country, tmp_path):
         country.settings,
     )
     with pytest.raises(KeyboardInterrupt):
-        compile_map(*arguments, on_heading=stop)
-    compile_map(*arguments, on_heading=stop)
+        compile_map(*arguments, on_described=stop)
+    compile_map(*arguments, on_described=stop)
     assert seen == [0, 1, 2, 3, *range(3, 12)]
     assert arguments[2].read_bytes() == country.path.read_bytes()
 
 
 def test_a_stopped_compilation_does_not_go_on_with_another_map_of_the_same_name(country, tmp_path):
-    def stop(heading):
-        if heading == 3:
+    def stop(done, planned):
+        if done == 3 * planned // 12:
             raise KeyboardInterrupt
 
     right, path = country.stack.dates(["summer"]), tmp_path / "summer.tcmap"
     wrong = replace(right, images=right.images[:, ::-1].copy())  # its colours were in another order
     with pytest.raises(KeyboardInterrupt):
-        compile_map(wrong, country.describer, path, country.settings, on_heading=stop)
+        compile_map(wrong, country.describer, path, country.settings, on_described=stop)
     compile_map(right, country.describer, path, country.settings)
     assert path.read_bytes() == country.path.read_bytes()
 

@@ -71,7 +71,7 @@ def compile_map(
     settings: CompileSettings | None = None,
     *,
     likelihood: Likelihood | None = None,
-    on_heading: Callable[[int], None] = lambda heading: None,
+    on_described: Callable[[int, int], None] = lambda done, planned: None,
 ) -> StorageLoss:
     """Describe every voxel of a map of one date and write the file; a call that was cut off goes on.
 
@@ -81,7 +81,7 @@ def compile_map(
         out: The file; a small picture of the map is written beside it.
         settings: Of voxels and storage.
         likelihood: In which the loss of the storage is measured; the linear one by default.
-        on_heading: Is called with the number of each heading before it is described.
+        on_described: Is called before each batch with the voxels that are described, and all there are.
     """
     settings = settings or CompileSettings()
     if len(stack.names) != 1:
@@ -101,8 +101,10 @@ def compile_map(
     images = torch.from_numpy(stack.images).to(describer.device)
 
     def plane_of(heading: int) -> NDArray[np.float32]:
-        on_heading(heading)
-        return _plane(images, stack, grid, heading, describer)
+        before = heading * grid.rows * grid.columns
+        return _plane(
+            images, stack, grid, heading, describer, lambda done: on_described(before + done, grid.voxels)
+        )
 
     info = MapInfo(grid, stack.crs, describer.side * stack.pixel, describer.name, stack.names)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -144,14 +146,20 @@ def _sample(grid: Grid, stack: SeasonStack, describer: Describer) -> NDArray[np.
 
 
 def _plane(
-    images: torch.Tensor, stack: SeasonStack, grid: Grid, heading: int, describer: Describer
+    images: torch.Tensor,
+    stack: SeasonStack,
+    grid: Grid,
+    heading: int,
+    describer: Describer,
+    on_described: Callable[[int], None],
 ) -> NDArray[np.float32]:
-    """The descriptors of one heading as (row, column, component)."""
+    """The descriptors of one heading as (row, column, component); each batch is announced."""
     x, y = np.meshgrid(grid.x_centres, grid.y_centres)
     centres = torch.from_numpy(stack.centres_of(x.ravel(), y.ravel())).to(describer.device)
     angle = float(grid.heading_centres[heading])
     found = []
-    for part in torch.split(centres, _BATCH):
+    for start, part in zip(range(0, len(centres), _BATCH), torch.split(centres, _BATCH), strict=True):
+        on_described(start)
         dates = torch.zeros(len(part), dtype=torch.int64, device=part.device)
         crops = sample_crops(images, dates, part, torch.full_like(part[:, 0], angle), describer.side)
         found.append(describer(crops).cpu())
