@@ -113,11 +113,6 @@ class _NoOtherFiles:
         """Refuse."""
         raise FileNotFoundError(name)
 
-    def namespaced(self, namespace: str) -> _NoOtherFiles:
-        """The same for a part of the file."""
-        del namespace
-        return self
-
 
 def _check(path: Path, loaded: Any) -> None:
     vertices, faces = getattr(loaded, "vertices", ()), getattr(loaded, "faces", ())
