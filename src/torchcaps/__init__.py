@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .data import dataset_info, list_datasets, load_dataset
     from .inspection import count_parameters, inspect
     from .models import change_classes, list_models
-    from .pages import explain
+    from .pages.explained import explain  # from its module: mypy loses it in a cycle of imports
     from .parse import parse_tree, quantized
     from .routing import list_routings
     from .train import load_recipe, load_run, recipe_for_data
