@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .data import dataset_info, list_datasets, load_dataset
     from .inspection import count_parameters, inspect
     from .models import change_classes, list_models
-    from .pages.explained import explain
+    from .pages.explained import explain  # from its module: mypy loses it in a cycle of imports
     from .parse import parse_tree, quantized
     from .routing import list_routings
     from .train import load_recipe, load_run, recipe_for_data
@@ -47,14 +47,14 @@ _HOMES = {
     "data": ("dataset_info", "list_datasets", "load_dataset"),
     "inspection": ("count_parameters", "inspect"),
     "models": ("change_classes", "list_models"),
-    "pages.explained": ("explain",),  # `pages.explain` is a module
+    "pages": ("explain",),
     "parse": ("parse_tree", "quantized"),
     "routing": ("list_routings",),
     "train": ("load_recipe", "load_run", "recipe_for_data"),
     "zoo": ("create_model", "evaluate_run", "list_weights", "load_pretrained", "predict"),
 }
 _HOME = {name: package for package, names in _HOMES.items() for name in names}
-_PACKAGES = {home.partition(".")[0] for home in _HOMES} | {
+_PACKAGES = set(_HOMES) | {
     "bench",
     "core",
     "experiments",

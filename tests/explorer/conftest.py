@@ -63,7 +63,7 @@ def start(names, **options):
 def get(server, path, **headers):
     """A page over HTTP, asked for with the cookie: the reply, and its text."""
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
-    connection.request("GET", path, headers={"Cookie": server.entry.cookie, **headers})
+    connection.request("GET", path, headers={"Cookie": server.access.cookie, **headers})
     reply = connection.getresponse()
     content = reply.read().decode()
     connection.close()
@@ -103,7 +103,7 @@ def ask(server):
     def ask(verb, question, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
         body = question if isinstance(question, bytes) else json.dumps(question).encode()
-        known = {"Content-Type": "application/json", "Cookie": server.entry.cookie}
+        known = {"Content-Type": "application/json", "Cookie": server.access.cookie}
         connection.request("POST", f"/api/{verb}", body, {**known, **headers})
         reply = connection.getresponse()
         answer = json.loads(reply.read())

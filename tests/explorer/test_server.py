@@ -268,7 +268,7 @@ def test_a_file_that_is_too_large_is_not_read(server):
     connection.putrequest("POST", "/api/look")
     connection.putheader("Content-Type", "application/json")
     connection.putheader("Content-Length", str(10**9))
-    connection.putheader("Cookie", server.entry.cookie)
+    connection.putheader("Cookie", server.access.cookie)
     connection.endheaders()
     reply = connection.getresponse()
     assert reply.status == 413

@@ -13,7 +13,7 @@ from PIL import Image
 
 from torchcaps import create_model, explain
 from torchcaps.core import MissingDataError, UserError
-from torchcaps.pages.explain import explain_images
+from torchcaps.pages import explain_images
 from torchcaps.pages.image_page import build_page, say_length
 from torchcaps.parse import Contributions, Explainer, Usual, rank_in_words
 

@@ -98,7 +98,11 @@ def _accuracy_with_even(entry: Entry) -> float:
 def _tab_of(entry: Entry) -> Kind | None:
     if entry.task == "pose":
         return "pose"
-    return "parts" if entry.data.partition(":")[0] == "partwhole" else None
+    return "parts" if _knows_parts(entry.data) else None
+
+
+def _knows_parts(data_name: str) -> bool:
+    return data_name.partition(":")[0] == "partwhole"
 
 
 def _rank(entry: Entry) -> tuple[bool, float]:
@@ -142,7 +146,7 @@ def _add_run(given: Given, folder: Path) -> None:
         given.add_tab("pose", folder)
     elif recipe.task.name == "classification":
         given.add_choice(_title(folder, recipe), folder, recipe)
-        if recipe.data.name.partition(":")[0] == "partwhole":
+        if _knows_parts(recipe.data.name):
             given.add_tab("parts", folder)
     else:
         raise UserError(f"{folder} is a run of {recipe.task.name}; the page shows classification and pose")

@@ -12,7 +12,7 @@ from typing import Any
 
 from torchcaps.core import UserError
 
-from .entry import Entry
+from .access import Access
 from .page import live_page
 from .service import Service
 from .shelf import Shelf
@@ -51,7 +51,7 @@ class Explorer(ThreadingHTTPServer):
             raise UserError(
                 f"port {port} cannot be used ({error.strerror}); choose another: --port 0"
             ) from error
-        self.entry = Entry(self.server_port)
+        self.access = Access(self.server_port)
 
     def answer(self, verb: str, question: dict[str, Any]) -> dict[str, Any]:
         """The answer to a question of the page."""
@@ -81,12 +81,12 @@ class Explorer(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         """Where the page is, for whoever may see it."""
-        return f"http://{ADDRESS}:{self.server_port}/?token={self.entry.token}"
+        return f"http://{ADDRESS}:{self.server_port}/?token={self.access.token}"
 
     @property
     def url_for_once(self) -> str:
         """The same for one visit."""
-        return f"http://{ADDRESS}:{self.server_port}/?ticket={self.entry.ticket}"
+        return f"http://{ADDRESS}:{self.server_port}/?ticket={self.access.ticket}"
 
     @property
     def hosts(self) -> tuple[str, str]:
@@ -102,8 +102,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The page, or the page of a folder that was given."""
-        if self._is_own_name() and self.server.entry.opens(self.path):  # from wherever the link was followed
-            self._send_page({"Set-Cookie": self.server.entry.set_cookie})
+        if self._is_own_name() and self.server.access.opens(self.path):  # from wherever the link was followed
+            self._send_page({"Set-Cookie": self.server.access.set_cookie})
             return
         if not self._is_trusted():
             return
@@ -156,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not (self._is_own_name() and is_ours and is_json and is_same_site):
             self._refuse("This page answers only itself, on this machine.")
             return False
-        if not self.server.entry.knows(self.headers.get("Cookie", "")):
+        if not self.server.access.knows(self.headers.get("Cookie", "")):
             self._refuse(_LOCKED)
             return False
         return True

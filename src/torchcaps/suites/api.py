@@ -43,11 +43,6 @@ class Material:
     data_dir: Path | None
     limit: int | None
 
-    @property
-    def family(self) -> str:
-        """The name of the run's dataset without its settings."""
-        return self.run.recipe.data.name.partition(":")[0]
-
 
 SuiteFunction: TypeAlias = Callable[[Material], list[Measurement]]
 SUITES: Registry[SuiteFunction] = Registry("suite")

@@ -79,27 +79,36 @@ def draw_suite(found: Found, path: Path) -> None:
     Up to six runs are a series each, and a group of one condition shows all its metrics of that unit. More
     runs stand side by side, each with the first and the last condition of the group.
     """
-    charts: Charts = {}
     metric = metric_of(next(iter(next(iter(found.values()))[0].metrics)))
-    names = drawable_labels(list(found), len(found), "run")
-    is_mixed = len(found) <= _MOST_SERIES and any(_by_metric(each, metric) for each in found.values())
-    for run, measurements in zip(names, found.values(), strict=True):
-        groups = _by_group(measurements, metric)
-        if len(found) <= _MOST_SERIES:
-            several = _by_metric(measurements, metric)
-            for group, shown in (groups | several).items():
-                own = _metric_in(measurements, group, metric)
-                is_named = group not in several and (is_mixed or own is not metric)
-                title = f"{group}: {own.title}" if is_named else group
-                charts.setdefault(title, {})[run] = shown
-            continue
-        for group, shown in groups.items():
+    named = dict(zip(drawable_labels(list(found), len(found), "run"), found.values(), strict=True))
+    has_room = len(named) <= _MOST_SERIES
+    is_mixed = has_room and any(_by_metric(each, metric) for each in named.values())
+    charts = _a_series_each(named, metric, is_mixed=is_mixed) if has_room else _side_by_side(named, metric)
+    unit = f"share, {metric.unit}" if is_mixed else f"{metric.title}, {metric.unit}"
+    write_bytes(path, to_png(draw_dots(charts, unit=unit)))
+
+
+def _a_series_each(found: Found, metric: Metric, *, is_mixed: bool) -> Charts:
+    charts: Charts = {}
+    for run, measurements in found.items():
+        several = _by_metric(measurements, metric)
+        for group, shown in (_by_group(measurements, metric) | several).items():
+            own = _metric_in(measurements, group, metric)
+            is_named = group not in several and (is_mixed or own is not metric)
+            title = f"{group}: {own.title}" if is_named else group
+            charts.setdefault(title, {})[run] = shown
+    return charts
+
+
+def _side_by_side(found: Found, metric: Metric) -> Charts:
+    charts: Charts = {}
+    for run, measurements in found.items():
+        for group, shown in _by_group(measurements, metric).items():
             ends = dict.fromkeys((next(iter(shown)), [*shown][-1]))  # one where the group has one condition
             chart = charts.setdefault(f"{group}, {' and '.join(ends)}", {})
             for words, name in zip(("first condition", "last condition"), ends, strict=False):
                 chart.setdefault(words, {})[run] = shown[name]
-    unit = f"share, {metric.unit}" if is_mixed else f"{metric.title}, {metric.unit}"
-    write_bytes(path, to_png(draw_dots(charts, unit=unit)))
+    return charts
 
 
 def _metric_in(measurements: Sequence[Measurement], group: str, metric: Metric) -> Metric:

@@ -42,10 +42,11 @@ def _refuse_moved_pixels(run: Run, size: tuple[int, int]) -> None:
 @SUITES.register("partwhole")
 def measure_partwhole(material: Material) -> list[Measurement]:
     """Accuracy at five strengths of clutter; trees, maps and poses at the strength of training."""
-    if material.family != "partwhole":
+    data_name = material.run.recipe.data.name
+    if data_name.partition(":")[0] != "partwhole":
         raise UserError(
-            f"{material.run.folder} was trained on {material.run.recipe.data.name}; the partwhole suite "
-            "needs a run on partwhole, whose parts are known"
+            f"{material.run.folder} was trained on {data_name}; the partwhole suite needs a run on "
+            "partwhole, whose parts are known"
         )
     found = []
     for clutter in _CLUTTER:

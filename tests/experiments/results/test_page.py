@@ -5,8 +5,9 @@ from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.records import Protocol
 from torchcaps.experiments.results import judged_figures, write_results
 from torchcaps.experiments.results.gather import mean_curve
+from torchcaps.experiments.results.judge import judge, judge_count
 from torchcaps.experiments.results.overview import render_overview
-from torchcaps.experiments.results.page import judge, judge_count, render_page, rows_in
+from torchcaps.experiments.results.page import render_page, rows_in
 from torchcaps.experiments.results.tables import render_table
 
 FULL, QUICK, SMOKE = (Protocol(budget=budget, epochs=2) for budget in ("full", "quick", "smoke"))

@@ -6,7 +6,7 @@ from experiments.made_rows import a_row, a_run, assert_decided_both_ways
 
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.records import Details, Protocol
-from torchcaps.experiments.uav import claims
+from torchcaps.experiments.uav import claims, figure
 from torchcaps.experiments.uav.anova import Sample, analyse
 from torchcaps.experiments.uav.claims import (
     CALIBRATION,
@@ -274,13 +274,13 @@ def test_every_claim_speaks_of_settings_that_exist():
 
 
 def test_curves_are_drawn():
-    assert claims.draw_curves(table(by_likelihood)(""))[1:4] == b"PNG"
+    assert figure.draw_curves(table(by_likelihood)(""))[1:4] == b"PNG"
 
 
 def test_curves_have_bands_of_flights_and_say_so(monkeypatch):
     drawn = []
-    monkeypatch.setattr(claims, "to_png", lambda figure: drawn.append(figure) or b"picture")
-    claims.draw_curves(table(by_likelihood)(""))
+    monkeypatch.setattr(figure, "to_png", lambda drawing: drawn.append(drawing) or b"picture")
+    figure.draw_curves(table(by_likelihood)(""))
     for axes in drawn[0].axes:
         heights = axes.collections[0].get_paths()[0].vertices[:, 1]
         assert (heights.min(), heights.max()) == (5, 1500)  # the median goes from 500 to 10

@@ -13,7 +13,7 @@ from torchcaps.train import TASKS, load_run, read_recipe, shrink_run
 from torchcaps.zoo import Packing, entry_of_model, pack_run
 from torchcaps.zoo.measured import measure_rounding
 from torchcaps.zoo.measured.rounding import CHANGES
-from torchcaps.zoo.packing.card import SUITES, WORDS
+from torchcaps.zoo.packing.card import SUITE_FILES, WORDS
 from torchcaps.zoo.packing.renew_cards import renewed
 
 TASK_NAMES = sorted(RECIPES)
@@ -260,7 +260,7 @@ def test_a_renewed_entry_knows_the_checksum_of_a_file_that_was_measured_again(tm
     assert renewed(entry, tmp_path, path.parent).sha256["partwhole.json"] == checksum_of(path)
 
 
-@pytest.mark.parametrize("file", SUITES)
+@pytest.mark.parametrize("file", SUITE_FILES)
 def test_nothing_is_packed_of_a_run_with_a_damaged_file_of_a_suite(file, tmp_path):
     run = untrained_run(tmp_path / "run", "classification")
     write_json(run / file, {"suite": "affine", "limit": None, "runs": {"run": [], "other": []}})
@@ -270,7 +270,7 @@ def test_nothing_is_packed_of_a_run_with_a_damaged_file_of_a_suite(file, tmp_pat
 
 
 @pytest.mark.parametrize("found", [{}, {"runs": {}}, {"runs": {"run": [{}]}, "limit": None}, {"runs": [1]}])
-@pytest.mark.parametrize("file", SUITES)
+@pytest.mark.parametrize("file", SUITE_FILES)
 def test_a_damaged_file_of_a_suite_is_named(file, found):
     with pytest.raises(UserError, match=f"{file} is not what torchcaps eval"):
-        SUITES[file](found)
+        SUITE_FILES[file](found)

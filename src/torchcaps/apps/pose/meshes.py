@@ -30,7 +30,7 @@ _FARTHEST = 1e15  # squares of such numbers, and of their inverses, are still nu
 
 _POLYGON_FILES = {".off": read_off, ".ply": read_ply}
 
-Report = Callable[[str], None]
+Tell = Callable[[str], None]  # which file is left out, and why
 
 
 def read_mesh(path: Path) -> Mesh:
@@ -113,11 +113,6 @@ class _NoOtherFiles:
         """Refuse."""
         raise FileNotFoundError(name)
 
-    def namespaced(self, namespace: str) -> _NoOtherFiles:
-        """The same for a part of the file."""
-        del namespace
-        return self
-
 
 def _check(path: Path, loaded: Any) -> None:
     vertices, faces = getattr(loaded, "vertices", ()), getattr(loaded, "faces", ())
@@ -157,7 +152,7 @@ def read_mesh_folder(
     *,
     most: int = 0,
     leave_out: frozenset[str] = frozenset(),
-    report: Report,
+    report: Tell,
 ) -> MeshSet:
     """The objects in a folder of class folders (the layout of ShapeNet's classes).
 
@@ -185,9 +180,7 @@ def read_mesh_folder(
     return MeshSet(names, tuple(objects))
 
 
-def _usable(
-    folder: Path, name: str, leave_out: frozenset[str], report: Report
-) -> Iterator[tuple[Path, Mesh]]:
+def _usable(folder: Path, name: str, leave_out: frozenset[str], report: Tell) -> Iterator[tuple[Path, Mesh]]:
     place = folder / name
     if Path(os.path.normpath(place)).parent != Path(os.path.normpath(folder)):
         raise UserError(f"{name!r} is not the name of a class folder")

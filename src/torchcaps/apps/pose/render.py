@@ -24,7 +24,7 @@ from torchcaps.core import UserError, as_plain, distinct_numbers, generator
 from torchcaps.data.rendering import Mesh, MeshSet, Rendered, View, held_out_instances, rasterise, save_meshes
 from torchcaps.storage import write_json, write_png, write_text
 
-from .meshes import Report
+from .meshes import Tell
 from .resumed import engine_of, keep_engine, require_same_meshes, require_same_poses, require_same_scene
 from .scene import Scene, objects_of, rotations_of
 
@@ -94,7 +94,7 @@ def render_scene(
     out: Path,
     engine: Engine,
     *,
-    report: Report = lambda words: None,
+    report: Tell = lambda words: None,
     on_images: Callable[[int, int], None] = lambda done, planned: None,
 ) -> int:
     """Write the images of a scene that are not in `out` yet; how many were rendered.
@@ -128,7 +128,7 @@ def render_scene(
     return len(missing)
 
 
-def prepare_meshes(scene: Scene, out: Path, report: Report) -> MeshSet:
+def prepare_meshes(scene: Scene, out: Path, report: Tell) -> MeshSet:
     """The objects of a scene, written with the scene itself; what is there must be of the same scene."""
     plain = as_plain(scene)
     require_same_scene(out, plain)

@@ -24,7 +24,7 @@ from torchcaps.data.rendering import THESIS_LIGHTS, Camera, Light, MeshSet, View
 from torchcaps.storage import expanded
 from torchcaps.train.recipe import read_yaml
 
-from .meshes import SUFFIXES, Report, read_mesh_folder
+from .meshes import SUFFIXES, Tell, read_mesh_folder
 from .rotation_file import read_rotations
 
 Triple = tuple[float, float, float]
@@ -159,7 +159,7 @@ def with_meshes(scene: Scene, folder: Path | None) -> Scene:
     return scene if folder is None else replace(scene, meshes=replace(scene.meshes, folder=str(folder)))
 
 
-def objects_of(scene: Scene, report: Report) -> MeshSet:
+def objects_of(scene: Scene, report: Tell) -> MeshSet:
     """The objects of a scene in their default poses; `report` hears of files that are left out."""
     source = scene.meshes
     turn = rotation_matrices(quaternions_of_euler(torch.tensor(source.rotation)))

@@ -45,7 +45,8 @@ from .maps import (
     write_seasons,
 )
 from .mavlink import MavlinkSender
-from .results import Recorder, record_flight, summarize, write_results
+from .record import Recorder, record_flight, summarize
+from .results import write_results
 from .stream import localize_lines
 
 __all__ = [

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
@@ -18,83 +17,11 @@ from torchcaps.core import Plain
 from torchcaps.storage import write_bytes, write_json, write_text
 
 from .filter import Grid
-from .flight import FlightStep, degrees_of, time_text
-from .localize import Localizer, Update, read_image
+from .flight import degrees_of, time_text
 from .maps import CompiledMap, write_geotiff
+from .record import Recorder
 
-# radius of 95 % over the root mean square distance, of a round normal law
-_IN_95 = math.sqrt(-math.log(0.05))
 _HEADER = "time,x,y,heading,sigma,converged,restarted,discarded,true_x,true_y,error,problems"
-
-
-@dataclass
-class Recorder:
-    """Collects a flight while it is localized, with some of its beliefs; `record_flight` adds the last."""
-
-    every: int = 1
-    steps: list[FlightStep] = field(default_factory=list)
-    updates: list[Update] = field(default_factory=list)
-    beliefs: dict[int, NDArray[np.float64]] = field(default_factory=dict)
-
-    def add(self, step: FlightStep, update: Update, places: NDArray[np.float64] | None) -> None:
-        """Take in an update, and the probability of each cell where it is to be shown."""
-        if places is not None:
-            self.beliefs[len(self.steps)] = places
-        self.steps.append(step)
-        self.updates.append(update)
-
-    @property
-    def wants_belief(self) -> bool:
-        """Whether the belief after the next update is to be shown."""
-        return len(self.steps) % self.every == 0
-
-    @property
-    def errors(self) -> list[float | None]:
-        """Metres between estimate and truth, where it is known."""
-        return [
-            None if step.truth is None else math.dist((update.estimate.x, update.estimate.y), step.truth)
-            for step, update in zip(self.steps, self.updates, strict=True)
-        ]
-
-
-def record_flight(
-    localizer: Localizer,
-    steps: Iterable[FlightStep],
-    recorder: Recorder,
-    on_update: Callable[[int], None] = lambda done: None,
-) -> None:
-    """Localize a whole flight and keep what it gave."""
-    for step in steps:
-        found = localizer.update(read_image(step.image), step.odometry, step.heading, step.ahead)
-        places = localizer.places() if recorder.wants_belief else None
-        recorder.add(step, Update(found.estimate, step.problems + found.problems), places)
-        on_update(len(recorder.steps))
-    if recorder.steps:  # the last belief is written as a map of its own
-        recorder.beliefs.setdefault(len(recorder.steps) - 1, localizer.places())
-
-
-def summarize(recorder: Recorder, seconds: float) -> Plain:
-    """The numbers of a flight."""
-    found = [update.estimate for update in recorder.updates]
-    first = next((k for k, each in enumerate(found) if each.converged), None)
-    after = range(len(found), len(found)) if first is None else range(first, len(found))
-    errors = recorder.errors
-    known = [(errors[k], found[k].sigma) for k in after if errors[k] is not None]
-    mean = sum(error for error, _ in known if error is not None) / len(known) if known else None
-    inside = sum(error <= _IN_95 * sigma for error, sigma in known if error is not None)
-    return {
-        "updates": len(found),
-        "converged": first is not None,
-        "updates_to_convergence": None if first is None else first + 1,
-        "mean_error_after_convergence_m": mean,
-        "share_of_truth_in_95_percent_region": inside / len(known) if known else None,
-        "final_error_m": errors[-1] if errors else None,
-        "final_sigma_m": found[-1].sigma if found else None,
-        "restarts": sum(each.restarted for each in found),
-        "updates_with_problems": sum(bool(update.problems) for update in recorder.updates),
-        "largest_discarded_share": max((each.discarded for each in found), default=0.0),
-        "seconds_per_update": seconds / max(len(found), 1),
-    }
 
 
 def write_results(recorder: Recorder, compiled: CompiledMap, out: Path, summary: Plain) -> list[Path]:

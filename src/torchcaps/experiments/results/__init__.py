@@ -1,7 +1,8 @@
 """From the results of single runs to rows, tables and pages."""
 
 from .gather import gather_runs, summarise, write_results
-from .page import OTHER_DATA, FigureVerdict, decide_claim, judged_figures
+from .judge import OTHER_DATA, FigureVerdict, judged_figures
+from .page import decide_claim
 from .tables import figures_of
 
 __all__ = [

@@ -14,10 +14,10 @@ from .claims import (
     STEPS,
     STORAGE,
     TERRAIN,
-    draw_curves,
     name_of,
 )
 from .designs import DEVIATIONS, METRICS, baseline_setting, network_setting, over_maps
+from .figure import draw_curves
 from .setting import FlightSetting
 from .world import APART
 

@@ -1,4 +1,4 @@
-"""What the chapter on flights claims, and what goes beyond it, decided by rows; and its figure."""
+"""What the chapter on flights claims, and what goes beyond it, decided by rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchcaps.core import UserError, counted
-from torchcaps.viz import LineChart, Measured, draw_lines, to_png
 
 from ..plan import (
     MISSING,
@@ -217,55 +216,3 @@ def _inside(rows: Rows, name: str) -> list[float]:
     """The mean share over the flights of each seed that converged."""
     shares = (details.series["inside 95"] for details in _of_seeds(rows, name).values())
     return [float(share[share >= 0].mean()) for share in shares if (share >= 0).any()]
-
-
-def draw_curves(rows: Rows, names: Sequence[str] | None = None) -> bytes:
-    """Error and spread of the belief after each update, of those settings that the thesis draws.
-
-    Lines are medians over flights, bands reach from their 10th to their 90th percentile.
-    With names, of these alone; where there are no runs of them, of all.
-    """
-    drawn = DRAWN if names is None else names
-    details = details_of(rows)
-    panels = [
-        LineChart(
-            title,
-            _curves(details, part, drawn),
-            across="update; bands: 10th to 90th percentile of flights",
-            unit="m",
-            starts_at_zero=True,
-        )
-        for title, part in (("median error", "error"), ("median spread of the belief", "sigma"))
-    ]
-    return to_png(draw_lines(panels))
-
-
-def _curves(
-    details: dict[str, list[Details]], part: str, drawn: Sequence[str]
-) -> dict[str, list[tuple[int, Measured]]]:
-    """A line for each setting that is drawn, or for all while none of them has runs.
-
-    It is the median over flights with the 10th and 90th percentile, and the mean of each over seeds.
-    """
-    chosen = [name for name in details if name in drawn] or list(details)
-    return {name: _curve(runs, part) for name, runs in details.items() if runs and name in chosen}
-
-
-def _curve(runs: Sequence[Details], part: str) -> list[tuple[int, Measured]]:
-    levels = (
-        np.mean([run.series[f"{part} {level}"] for run in runs], 0) for level in ("median", "low", "high")
-    )
-    return [
-        (number, Measured(float(middle), float(low), float(high)))
-        for number, (middle, low, high) in enumerate(zip(*levels, strict=True), start=1)
-    ]
-
-
-DRAWN = (
-    name_of("capsules", 16, "bayesian"),
-    name_of("capsules", 16, "linear"),
-    name_of("fcn", 16, "bayesian"),
-    name_of("fcn", 128, "bayesian"),
-    "abBRIEF, bayesian",
-    "odometry alone",
-)

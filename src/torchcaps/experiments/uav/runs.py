@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from ..plan import Claim, larger, our_claim, register, take_over
 from . import claims
-from .claims import BASELINES, DRAWN, FIGURE, HEADS, TABLE, draw_curves, name_of
+from .claims import BASELINES, FIGURE, HEADS, TABLE, name_of
 from .designs import DEVIATIONS, METRICS, OF_TABLE, over_maps
+from .figure import DRAWN, draw_curves
 from .setting import localize_flights
 
 _FLOWN = register(

@@ -7,8 +7,9 @@ from functools import partial
 
 from ..plan import our_claim, register
 from . import claims
-from .claims import SENTINEL, draw_curves
+from .claims import SENTINEL
 from .designs import DEVIATIONS, baseline_setting, network_setting, over_maps
+from .figure import draw_curves
 from .setting import FlightSetting
 from .world import APART, Ground
 

@@ -28,7 +28,7 @@ CARD = "card.md"
 _MOST_CLASSES = 20  # named on a card
 _PRUNED = {"type": "capsule types", "capsule": "capsules"}
 _BITS = {"32": "float32", "bf16": "bfloat16 with float32 sums"}
-SUITES: Mapping[str, Callable[[Plain], str]] = {  # what a card says of files that suites printed
+SUITE_FILES: Mapping[str, Callable[[Plain], str]] = {  # what a card says of files that suites printed
     TRUTH: describe_truth,
     TURNS: lambda found: str(MeasuredTurns.from_plain(found)),
     PHOTOGRAPHS: lambda found: str(MeasuredPhotographs.from_plain(found)),
@@ -85,7 +85,7 @@ def describe_entry(entry: Entry, folder: Path) -> str:
     measured = [
         f"Test images: {_measured(entry)}, {_how_measured(entry, _read(folder / VIEWS))}",
         _over_seeds(entry.evidence),
-        *(say(read_json(folder / file)) for file, say in SUITES.items() if (folder / file).is_file()),
+        *(say(read_json(folder / file)) for file, say in SUITE_FILES.items() if (folder / file).is_file()),
     ]
     return _card(entry, result, data.get("classes", ()), ground, measured)
 

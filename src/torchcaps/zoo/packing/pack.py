@@ -14,12 +14,12 @@ from torchcaps.train.run import read_result, write_recipe
 
 from ..entry import ENTRY, PACKAGED, WEIGHTS, Entry, preparation_of
 from ..measured import halved, measure_rounding, read_evidence
-from .card import CARD, SUITES, describe_entry
+from .card import CARD, SUITE_FILES, describe_entry
 from .without_paths import recipe_without_paths, without_paths
 
 RESULT = "result.json"
 # what was measured after training: by applications, which need it again, and by suites
-_BESIDE = ("matching.json", "calibration.json", *SUITES)
+_BESIDE = ("matching.json", "calibration.json", *SUITE_FILES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,8 +128,8 @@ def _content(run: Run, trained_on: str, packing: Packing) -> _Content:
     result = read_result(run.folder, "metrics") if is_tested else _tested(run, packing)
     recipe = recipe_as_json(recipe_without_paths(run.recipe, trained_on))
     beside = {file: read_json(run.folder / file) for file in _BESIDE if (run.folder / file).is_file()}
-    for file in SUITES.keys() & beside.keys():
-        SUITES[file](beside[file])  # a damaged one is an error before anything is written
+    for file in SUITE_FILES.keys() & beside.keys():
+        SUITE_FILES[file](beside[file])  # a damaged one is an error before anything is written
     return _Content(
         {**without_paths(result, trained_on), "recipe": recipe},
         {file: without_paths(values, trained_on) for file, values in beside.items()},

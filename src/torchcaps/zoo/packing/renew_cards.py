@@ -2,7 +2,7 @@
 
 What a card says of several seeds is read again from the result file that it names; what was measured of the
 stored weights, from files in the folder of the network: `views.json` is what `torchcaps uav eval` wrote as
-its `--out`, the files of `SUITES` are what `torchcaps eval NAME --suite SUITE --json` printed.
+its `--out`, the files of `SUITE_FILES` are what `torchcaps eval NAME --suite SUITE --json` printed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from torchcaps.storage import checksum_of, read_json, write_json, write_text
 
 from ..entry import ENTRY, PACKAGED, WEIGHTS, Entry, packaged_weights
 from ..measured import VIEWS, MeasuredViews, read_evidence
-from .card import CARD, SUITES, describe_entry
+from .card import CARD, SUITE_FILES, describe_entry
 
 
 def renewed(entry: Entry, clone: Path, folder: Path) -> Entry:
     """The entry with what the result files of a clone, and those beside its weights in `folder`, say now."""
     entry = _with_views(_with_evidence(entry, clone), folder)
-    files = (file for file in (VIEWS, *SUITES) if (folder / file).is_file())
+    files = (file for file in (VIEWS, *SUITE_FILES) if (folder / file).is_file())
     measured = {file: checksum_of(folder / file) for file in files}
     return replace(entry, sha256={**entry.sha256, **measured})
 

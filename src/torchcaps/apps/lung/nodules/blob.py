@@ -46,6 +46,11 @@ class Blob:
         return Box(self.corner, self.corner + self.inside.shape)
 
     @property
+    def count(self) -> int:
+        """How many voxels it has."""
+        return int(self.inside.sum())
+
+    @property
     def middle(self) -> NDArray[np.float64]:
         """The mean place of its voxels, as (slice, row, column)."""
         return np.argwhere(self.inside).mean(0) + self.corner

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ def _are_one(first: Blob, second: Blob, volume: Volume) -> bool:
     if overlap(first, second):
         return True
     distance = float(np.linalg.norm((first.middle - second.middle) * volume.millimetres))
-    smaller = float(min(first.inside.sum(), second.inside.sum()) * np.prod(volume.millimetres))
+    smaller = min(first.count, second.count) * prod(volume.millimetres)
     return distance <= max(equivalent_diameter(smaller) / 2, *volume.millimetres)
 
 
@@ -101,14 +102,7 @@ def _agree(group: Sequence[_Marked], volume: Volume) -> Nodule | None:
         return None
     scores = [each.malignancy for each in group if each.malignancy is not None]
     malignancy = float(np.median(scores)) if scores else None
-    return Nodule(agreed, len(readers), volume_of(agreed, volume), malignancy)
-
-
-def volume_of(voxels: Blob, volume: Volume) -> float | None:
-    """Cubic millimetres; None where the volume has no spacing."""
-    if volume.spacing is None:
-        return None
-    return float(voxels.inside.sum()) * float(np.prod(volume.spacing))
+    return Nodule(agreed, len(readers), volume.size_of(agreed.count), malignancy)
 
 
 def nodules_of_mask(mask: NDArray[np.bool_], volume: Volume) -> list[Nodule]:
@@ -120,5 +114,5 @@ def nodules_of_mask(mask: NDArray[np.bool_], volume: Volume) -> list[Nodule]:
     for number, place in enumerate(ndimage.find_objects(labels), start=1):
         corner = np.array([part.start for part in place])
         voxels = Blob(corner, labels[place] == number)
-        found.append(Nodule(voxels, 1, volume_of(voxels, volume)))
+        found.append(Nodule(voxels, 1, volume.size_of(voxels.count)))
     return found

@@ -36,7 +36,6 @@ OnPatient = Callable[[str, int, int], None]  # name, how many are done, how many
 class Prepared:
     """What a folder holds: patients with regions, regions, and why other patients have none."""
 
-    folder: Path
     patients: tuple[str, ...]
     regions: int
     problems: Mapping[str, str]
@@ -73,7 +72,7 @@ def prepare(
             )
         _write_lists(out, useful)
     regions = sum(len(record["regions"]) for record in useful.values())
-    return Prepared(out, tuple(useful), regions, problems)
+    return Prepared(tuple(useful), regions, problems)
 
 
 def _write_patients(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -83,9 +82,8 @@ def list_nodules(probability: Float16[np.ndarray, "slices rows columns"], volume
 
 
 def _is_large(voxels: int, volume: Volume) -> bool:
-    if volume.spacing is None:
-        return voxels >= _FEWEST_PIXELS
-    return equivalent_diameter(voxels * prod(volume.spacing)) >= SMALLEST
+    size = volume.size_of(voxels)
+    return voxels >= _FEWEST_PIXELS if size is None else equivalent_diameter(size) >= SMALLEST
 
 
 def _describe(
@@ -99,7 +97,7 @@ def _describe(
     middle = np.argwhere(inside).mean(0) + start
     largest = int(inside.sum((1, 2)).argmax())
     row, column = (np.argwhere(inside[largest]).mean(0) + start[1:]).tolist()
-    size = None if volume.spacing is None else voxels * prod(volume.spacing)
+    size = volume.size_of(voxels)
     centre = volume.affine @ [*middle[::-1], 1.0]
     return FoundNodule(
         number=number,

@@ -31,7 +31,7 @@ _SAME_ANGLE = 1e-3
 _SAME_SPACING = 1e-3  # share of a spacing by which slices may differ
 _HOUNSFIELD = {"HU", "US", ""}  # types of values; the second and third say nothing
 _ACROSS = 0.7  # share of the normal along the body; scanners tilt by 30 degrees at most
-_MEANINGS = dict.fromkeys(("RescaleSlope", "RescaleIntercept"), "Hounsfield units")
+_RESCALING = ("RescaleSlope", "RescaleIntercept")  # what makes Hounsfield units of pixels
 
 
 class Slice(NamedTuple):
@@ -186,7 +186,7 @@ def _check_slice(each: Slice, first: Slice) -> None:
 
 def _check_same_rescaling(each: Slice, first: Slice) -> None:
     """Slices that name no intercept, between others that do, would be a thousand units too bright."""
-    for keyword in _MEANINGS:
+    for keyword in _RESCALING:
         if (keyword in each.header) != (keyword in first.header):
             there, missing = (first, each) if keyword in first.header else (each, first)
             raise UserError(
@@ -226,7 +226,8 @@ def _numbers(each: Slice, keyword: str, count: int, *, must_be_positive: bool = 
         found = []
     is_good = len(found) == count and np.isfinite(found).all() and (min(found) > 0 or not must_be_positive)
     if not is_good:
-        what = "spacing" if must_be_positive else _MEANINGS.get(keyword, "place in the patient")
+        other = "Hounsfield units" if keyword in _RESCALING else "place in the patient"
+        what = "spacing" if must_be_positive else other
         raise UserError(
             f"{each.path} has no {what}: {keyword} is {shown(value)}; a volume cannot be made of it"
         )

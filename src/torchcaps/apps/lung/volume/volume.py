@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,10 @@ class Volume:
                 "give a DICOM series or a NIfTI file, which have one"
             )
         return self.spacing
+
+    def size_of(self, voxels: int) -> float | None:
+        """Cubic millimetres of so many voxels; None in a picture."""
+        return None if self.spacing is None else voxels * prod(self.spacing)
 
 
 def doubts(hounsfield: Shaped[np.ndarray, "*shape"]) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ def read_maps(paths: Sequence[Path], pixel: float | None = None) -> SeasonStack:
             warped = vrt.WarpedVRT(
                 source,
                 crs=frame.crs,
-                transform=_transform(frame),
+                transform=_transform(frame.west, frame.north, frame.pixel),
                 width=frame.width,
                 height=frame.height,
                 resampling=resampling.average if finer else resampling.bilinear,
@@ -98,8 +98,6 @@ def write_geotiff(
 ) -> None:
     """Write bands of (count, height, width); `corner` is west, north and the side of a pixel in metres."""
     rasterio = need("rasterio")
-    west, north, pixel = corner
-    transform = rasterio.Affine(pixel, 0, west, 0, -pixel, north)
     profile = {
         "driver": "GTiff",
         "count": len(bands),
@@ -110,7 +108,7 @@ def write_geotiff(
         "tiled": True,
     }
     with rasterio.MemoryFile() as memory:
-        with memory.open(crs=crs, transform=transform, **profile) as file:
+        with memory.open(crs=crs, transform=_transform(*corner), **profile) as file:
             file.write(bands)
         content = memory.read()
     write_bytes(path, content)
@@ -257,8 +255,8 @@ def _bounds(source: Any, crs: Any) -> tuple[float, float, float, float]:
     return need("rasterio.warp").transform_bounds(source.crs, crs, west, south, east, north)
 
 
-def _transform(frame: _Frame) -> Any:
-    return need("rasterio").Affine(frame.pixel, 0, frame.west, 0, -frame.pixel, frame.north)
+def _transform(west: float, north: float, pixel: float) -> Any:
+    return need("rasterio").Affine(pixel, 0, west, 0, -pixel, north)
 
 
 def _read(

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 _BYTES = 32
 
 
-class Entry:
+class Access:
     """A random token, which the address carries once and a cookie afterwards.
 
     The ticket is for the address that the program opens itself: other users can read the command line of the

@@ -3,7 +3,7 @@
 import pytest
 from explorer.conftest import EXAMPLE, get, start
 
-from torchcaps.explorer.entry import Entry
+from torchcaps.explorer.access import Access
 
 LOCKED = "open the whole address that torchcaps app printed"
 
@@ -13,7 +13,7 @@ LOCKED = "open the whole address that torchcaps app printed"
     ["", "torchcaps", "{name}=", "{name}=wrong", "{name}={token}x", "other={token}", "{name}=\xe9"],
 )
 def test_who_does_not_have_the_token_gets_one_sentence(server, ask, cookie):
-    name, _, token = server.entry.cookie.partition("=")
+    name, _, token = server.access.cookie.partition("=")
     given = cookie.format(name=name, token=token)
     for path in (
         "/",
@@ -49,7 +49,7 @@ def test_the_printed_address_lets_a_browser_in_which_then_needs_its_cookie_alone
 def test_the_address_that_the_program_opens_lets_one_visitor_in(folders):
     server = start([folders.flight])
     path = server.url_for_once.removeprefix(f"http://127.0.0.1:{server.server_port}")
-    assert server.entry.token not in path
+    assert server.access.token not in path
     assert get(server, path, Cookie="")[0].status == 200
     assert get(server, path, Cookie="")[0].status == 403  # read from the list of processes
     server.shutdown()
@@ -57,7 +57,7 @@ def test_the_address_that_the_program_opens_lets_one_visitor_in(folders):
 
 
 def test_each_start_has_a_token_of_its_own():
-    first, second = Entry(1), Entry(1)
+    first, second = Access(1), Access(1)
     assert len({first.token, first.ticket, second.token, second.ticket}) == 4
     assert all(len(each.token) >= 40 for each in (first, second))
     assert not first.knows(second.cookie)
