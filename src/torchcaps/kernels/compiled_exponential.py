@@ -4,7 +4,8 @@ from math import floor
 from typing import no_type_check  # numba compiles no function that run-time shape checks have wrapped
 
 import numpy as np
-from numba import njit
+
+from .compiling import compiled
 
 _LOG2_E, _LN2_HIGH, _LN2_LOW = (
     np.float32(1.4426950408889634),
@@ -24,10 +25,9 @@ _TAYLOR = tuple(
     )
 )
 _ONE, _HALF = np.float32(1), np.float32(0.5)
-_compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
 
 
-@_compile
+@compiled
 @no_type_check
 def exponentiate(numbers, count):
     """Raises e to numbers of at most 0, in their place; the library's function would take them one by one."""

@@ -8,20 +8,20 @@ time; the sums of these are float64.
 from typing import no_type_check  # numba compiles no function that run-time shape checks have wrapped
 
 import numpy as np
-from numba import njit
+
+from ..compiling import compiled
 
 _ROWS = 64  # that are added in float32
 _ZERO = np.float32(0)
-_compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
 
 
-@_compile
+@compiled
 @no_type_check
 def _raised(value, floor):
     return floor if value < floor else value
 
 
-@_compile
+@compiled
 @no_type_check
 def add_moments(rows, added, floor, near, totals):
     """Adds the sums of all numbers' distances from `near`, a number of each channel, and of their squares."""
@@ -56,7 +56,7 @@ def add_moments(rows, added, floor, near, totals):
             totals[1, channel] += squares[channel]
 
 
-@_compile
+@compiled
 @no_type_check
 def normalise(rows, added, floor, scale, shift, out):
     """Fills `out` with every number times `scale` plus `shift` of its channel."""
@@ -68,7 +68,7 @@ def normalise(rows, added, floor, scale, shift, out):
             target[channel] = value * scale[channel] + shift[channel]
 
 
-@_compile
+@compiled
 @no_type_check
 def add_grad_sums(rows, added, grads, floor, near, totals):
     """Adds the sums of gradients, and of gradients times the distance from `near`."""
@@ -98,7 +98,7 @@ def add_grad_sums(rows, added, grads, floor, near, totals):
             totals[1, channel] += products[channel]
 
 
-@_compile
+@compiled
 @no_type_check
 def differentiate(rows, added, grads, floor, factors, out, totals):
     """Fills `out` with `shift + slope * number + scale * gradient` above `floor`, 0 elsewhere; adds its sums.

@@ -10,16 +10,14 @@ from math import exp
 from typing import no_type_check  # numba compiles no function that run-time shape checks have wrapped
 
 import numpy as np
-from numba import njit
 
+from ..compiling import compiled
 from .compiled_backward_rows import add_product, add_pull, ask_of_votes, pull, through_matrices, through_poses
 from .compiled_passes import LEAST_MASS, sum_of_logs
 from .compiled_rows import cast, multiply, total
 
-_compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
 
-
-@_compile
+@compiled
 @no_type_check
 def differentiate_round(step, sample, layer, memory, scales, parents, grads, walk, results):
     """Fills the gradients of one round's weights and factors, adds to those of activations and costs.
@@ -47,7 +45,7 @@ def differentiate_round(step, sample, layer, memory, scales, parents, grads, wal
             multiply(active[window], row, row)
 
 
-@_compile
+@compiled
 @no_type_check
 def _differentiate_parent(place, votes, scales, parents, grads, grad_score, factor, grad_costs):
     """Fills the factors of what one round of a parent asks of votes; what it asks of its mass.
@@ -82,7 +80,7 @@ def _differentiate_parent(place, votes, scales, parents, grads, grad_score, fact
     return np.float32(grad_mass)
 
 
-@_compile
+@compiled
 @no_type_check
 def ask_of_scores(weights, grad_shares, competing, grad_scores):
     """Fills gradients of scores `[window, type, child]`, from those of weights and what the others ask."""
@@ -94,7 +92,7 @@ def ask_of_scores(weights, grad_shares, competing, grad_scores):
                 grad_scores[window, kind, child] = asked * weights[window, kind, child]
 
 
-@_compile
+@compiled
 @no_type_check
 def through_votes(sample, layer, memory, grad_memory, means, walk, results):
     """Adds to gradients of poses and matrices, which lie as those do, by way of that of the votes."""

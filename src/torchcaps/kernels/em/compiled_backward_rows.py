@@ -3,14 +3,13 @@
 from typing import no_type_check  # numba compiles no function that run-time shape checks have wrapped
 
 import numpy as np
-from numba import njit
+
+from ..compiling import compiled, compiled_sums
 
 _TWO, _ZERO = np.float32(2), np.float32(0)
-_compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
-_compile_sums = njit(nogil=True, cache=True, fastmath={"contract", "reassoc"}, error_model="numpy")
 
 
-@_compile_sums
+@compiled_sums
 @no_type_check
 def pull(weights, values, mean):
     """Sums over children of weighed distances from `mean`, and of their weighed squares."""
@@ -23,7 +22,7 @@ def pull(weights, values, mean):
     return towards, squares
 
 
-@_compile
+@compiled
 @no_type_check
 def add_pull(vote, mean, curve, slope, grad_share):
     """Adds what mean and variance of one number ask of the children's weights."""
@@ -32,7 +31,7 @@ def add_pull(vote, mean, curve, slope, grad_share):
         grad_share[child] += (curve * away + slope) * away
 
 
-@_compile
+@compiled
 @no_type_check
 def ask_of_votes(votes, mean, factors, weights, grad_score, grad_votes):
     """Adds what one round asks of the votes, through the children's weights and their scores."""
@@ -45,7 +44,7 @@ def ask_of_votes(votes, mean, factors, weights, grad_score, grad_votes):
             target[child] += weights[child] * along - grad_score[child] * (away * precision)
 
 
-@_compile
+@compiled
 @no_type_check
 def through_matrices(grad_votes, matrices, grad_poses):
     """Adds to gradients of poses `[row, inner, child]`; four products at a time, as `cast`."""
@@ -67,7 +66,7 @@ def through_matrices(grad_votes, matrices, grad_poses):
                     grad_poses[row, k, child] += grad_votes[row, column, child] * matrices[k, column, child]
 
 
-@_compile
+@compiled
 @no_type_check
 def through_poses(grad_votes, poses, grad_matrices):
     """Adds to gradients of one parent's matrices `[inner, column, child]`; four products at a time."""
@@ -88,7 +87,7 @@ def through_poses(grad_votes, poses, grad_matrices):
                     grad_matrices[k, column, child] += grad_votes[row, column, child] * poses[row, k, child]
 
 
-@_compile
+@compiled
 @no_type_check
 def add_product(factor, values, out):
     """Adds products of two rows."""

@@ -10,15 +10,14 @@ from math import exp, log, log1p, pi
 from typing import no_type_check  # numba compiles no function that run-time shape checks have wrapped
 
 import numpy as np
-from numba import njit
 
+from ..compiling import compiled
 from .compiled_rows import cast, measure, multiply, total, weigh, weigh_squares
 
 LEAST_MASS = 1e-7
-_compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
 
 
-@_compile
+@compiled
 @no_type_check
 def fit_round(sample, layer, memory, costs, scales, coupling, parents):
     """Fits all parents to couplings, which become the scores of children under the new parents.
@@ -40,7 +39,7 @@ def fit_round(sample, layer, memory, costs, scales, coupling, parents):
             _score_children(memory[1], mean, variance, logits[window, kind], row)
 
 
-@_compile
+@compiled
 @no_type_check
 def score_rounds(sample, layer, memory, parents, scores):
     """Fills the scores `[round, window, type, child]` of children under the parents of every round."""
@@ -54,7 +53,7 @@ def score_rounds(sample, layer, memory, parents, scores):
                 _score_children(memory[1], mean, variance, logit, scores[step, window, kind])
 
 
-@_compile
+@compiled
 @no_type_check
 def _fit_parent(votes, weights, min_variance, mean, variance):
     """M-step of one parent: fills its mean and variance; its mass."""
@@ -67,7 +66,7 @@ def _fit_parent(votes, weights, min_variance, mean, variance):
     return mass
 
 
-@_compile
+@compiled
 @no_type_check
 def sum_of_logs(numbers):
     """From the logarithms of products of four, which no float32 numbers bring out of range in float64."""
@@ -80,7 +79,7 @@ def sum_of_logs(numbers):
     return result + log(product)
 
 
-@_compile
+@compiled
 @no_type_check
 def _score_children(votes, mean, variance, logit, scores):
     """E-step of one parent."""

@@ -2,25 +2,20 @@
 
 Children are the last axis of every array, and the innermost loop runs over them. The votes for one parent are
 `[pose, child]`: some kilobytes, which stay in the first cache.
-
-Numba keeps what it compiled of the files that import this one until those change: whoever changes this one,
-or what it imports, removes `__pycache__` beside it.
 """
 
 from typing import no_type_check  # numba compiles no function that run-time shape checks have wrapped
 
 import numpy as np
-from numba import njit
 
 from ..compiled_exponential import exponentiate
+from ..compiling import compiled, compiled_sums
 
 _ZERO = np.float32(0)
 _LEAST = np.finfo(np.float32).min
-_compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
-_compile_sums = njit(nogil=True, cache=True, fastmath={"contract", "reassoc"}, error_model="numpy")
 
 
-@_compile
+@compiled
 @no_type_check
 def cast(poses, matrices, offsets, votes):
     """Fills the votes for one parent: `[row, column, child]`, from `[row, inner, child]` and its matrices.
@@ -46,7 +41,7 @@ def cast(poses, matrices, offsets, votes):
                     votes[row, column, child] += poses[row, k, child] * matrices[k, column, child]
 
 
-@_compile_sums
+@compiled_sums
 @no_type_check
 def total(values):
     """The sum over children."""
@@ -56,7 +51,7 @@ def total(values):
     return result
 
 
-@_compile_sums
+@compiled_sums
 @no_type_check
 def weigh(weights, values):
     """The sum over children of weighed values."""
@@ -66,7 +61,7 @@ def weigh(weights, values):
     return result
 
 
-@_compile_sums
+@compiled_sums
 @no_type_check
 def weigh_squares(weights, values, mean):
     """The sum over children of weighed squared distances from `mean`."""
@@ -77,7 +72,7 @@ def weigh_squares(weights, values, mean):
     return result
 
 
-@_compile
+@compiled
 @no_type_check
 def multiply(factor, values, out):
     """Products of two rows."""
@@ -85,7 +80,7 @@ def multiply(factor, values, out):
         out[child] = factor[child] * values[child]
 
 
-@_compile
+@compiled
 @no_type_check
 def measure(votes, mean, variance, constant, scores):
     """Fills the logarithm of each child's density under a parent."""
@@ -100,7 +95,7 @@ def measure(votes, mean, variance, constant, scores):
         scores[child] = constant - np.float32(0.5) * scores[child]
 
 
-@_compile
+@compiled
 @no_type_check
 def divide(scores, place, highest, sums, row):
     """Turns scores `[window, type, child]` into couplings: they sum to one over all places of a child.
@@ -125,7 +120,7 @@ def divide(scores, place, highest, sums, row):
             multiply(row, scores[window, kind], scores[window, kind])
 
 
-@_compile
+@compiled
 @no_type_check
 def _note_highest(scores, place, row, highest):
     for child in range(len(row)):
@@ -138,7 +133,7 @@ def _note_highest(scores, place, row, highest):
         highest[spot] = row[child] if row[child] > highest[spot] else highest[spot]
 
 
-@_compile
+@compiled
 @no_type_check
 def _subtract_and_exponentiate(scores, row):
     """Exponentials of scores less `row`, in their place; `row` becomes their sums over types."""
@@ -155,7 +150,7 @@ def _subtract_and_exponentiate(scores, row):
             row[child] += score[child]
 
 
-@_compile
+@compiled
 @no_type_check
 def compete(values, place, sums):
     """Sums of `[window, child]` over all places of a child, in the place of each."""
@@ -167,14 +162,14 @@ def compete(values, place, sums):
         _gather(sums, place[window], values[window])
 
 
-@_compile
+@compiled
 @no_type_check
 def _add_to(row, place, on_map):
     for child in range(len(row)):
         on_map[place[child]] += row[child]
 
 
-@_compile
+@compiled
 @no_type_check
 def _gather(on_map, place, row):
     for child in range(len(row)):

@@ -9,8 +9,8 @@ from math import sqrt
 from typing import no_type_check  # numba compiles no function that run-time shape checks have wrapped
 
 import numpy as np
-from numba import njit
 
+from ..compiling import compiled
 from .compiled_rows import (
     add,
     agree,
@@ -27,10 +27,8 @@ from .compiled_rows import (
     widen,
 )
 
-_compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
 
-
-@_compile
+@compiled
 @no_type_check
 def route_spots(votes, bias, poses, lengths, iterations, leaky, place, lanes):
     """Fills poses and lengths at `place`: its first and last sample and spot, the last excluded."""
@@ -45,7 +43,7 @@ def route_spots(votes, bias, poses, lengths, iterations, leaky, place, lanes):
             _finish(rounds[0][iterations - 1], count, poses[sample], lengths[sample], start)
 
 
-@_compile
+@compiled
 @no_type_check
 def differentiate_spots(votes, bias, poses, grad_poses, grad_lengths, grad_votes, how, place, lanes):
     """Fills gradients of votes at `place`; what it adds to the gradient of the bias, in float64.
@@ -70,7 +68,7 @@ def differentiate_spots(votes, bias, poses, grad_poses, grad_lengths, grad_votes
     return grad_bias
 
 
-@_compile
+@compiled
 @no_type_check
 def _new_rounds(iterations, children, types, pose, lanes):
     """What the iterations of a block give: pooled votes, directions, splits."""
@@ -81,7 +79,7 @@ def _new_rounds(iterations, children, types, pose, lanes):
     )
 
 
-@_compile
+@compiled
 @no_type_check
 def _load(votes, start, count, bias, leaky, block, pooled):
     """Copies the votes of a block, and pools them evenly."""
@@ -103,7 +101,7 @@ def _load(votes, start, count, bias, leaky, block, pooled):
                 total[spot] = total[spot] * share + offset
 
 
-@_compile
+@compiled
 @no_type_check
 def _iterate(block, bias, iterations, leaky, count, rounds):
     pooled, directions, splits = rounds
@@ -120,7 +118,7 @@ def _iterate(block, bias, iterations, leaky, count, rounds):
             pool(block[child], split, count, pooled[step + 1])
 
 
-@_compile
+@compiled
 @no_type_check
 def _finish(pooled, count, poses, lengths, start):
     """Writes the squashed result of a block and its lengths."""
@@ -138,7 +136,7 @@ def _finish(pooled, count, poses, lengths, start):
                 target[spot] = source[spot]
 
 
-@_compile
+@compiled
 @no_type_check
 def _incoming(poses, grad_poses, grad_lengths, start, count, incoming):
     """What gradients of poses and lengths ask of the poses; nothing more of a pose of length zero."""
@@ -157,7 +155,7 @@ def _incoming(poses, grad_poses, grad_lengths, start, count, incoming):
                 target[spot] = grad[spot] + source[spot] * along[spot]
 
 
-@_compile
+@compiled
 @no_type_check
 def _go_back(block, incoming, how, count, rounds, grads, grad_bias):
     """Fills the gradients of a block's votes, adds to that of the bias; overwrites `incoming`.
@@ -187,7 +185,7 @@ def _go_back(block, incoming, how, count, rounds, grads, grad_bias):
     scale(count, np.float32(1.0 / (types + leaky)), evenly)
 
 
-@_compile
+@compiled
 @no_type_check
 def _store(block, evenly, count, votes, start):
     """Writes the gradient of the votes, with what the even split of the first iteration asks of all."""

@@ -2,27 +2,22 @@
 
 The innermost loop runs over the first `count` spots, which no sum connects, so that it becomes vector
 instructions. Arrays come without their batch: `[type, pose, spot]`, `[type, spot]` or `[spot]`.
-
-Numba keeps what it compiled of `compiled_passes.py` until that file changes: whoever changes this one, or
-what it imports, removes `__pycache__` beside it.
 """
 
 from math import sqrt
 from typing import no_type_check  # numba compiles no function that run-time shape checks have wrapped
 
 import numpy as np
-from numba import njit
 
 from ..compiled_exponential import exponentiate
+from ..compiling import compiled, compiled_sums
 
 _BYTES_OF_HALF = 2
 _SIXTEEN, _LOWEST_BIT, _JUST_BELOW_HALF = np.uint32(16), np.uint32(1), np.uint32(0x7FFF)
 _EPS = 1e-8  # as in `core.squash`
-_compile = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
-_compile_sums = njit(nogil=True, cache=True, fastmath={"contract", "reassoc"}, error_model="numpy")
 
 
-@_compile
+@compiled
 @no_type_check
 def widen(source, count, target, target_bits):
     """Copies a row of float32 numbers, or of the bits of bfloat16 ones: the upper half of a float32."""
@@ -34,7 +29,7 @@ def widen(source, count, target, target_bits):
             target[spot] = source[spot]
 
 
-@_compile
+@compiled
 @no_type_check
 def narrow(source, source_bits, count, target):
     """The way back from `widen`, rounded to the nearest, ties to even."""
@@ -47,7 +42,7 @@ def narrow(source, source_bits, count, target):
             target[spot] = source[spot]
 
 
-@_compile
+@compiled
 @no_type_check
 def agree(votes, targets, count, agreement):
     """`vote . target` of every type."""
@@ -60,7 +55,7 @@ def agree(votes, targets, count, agreement):
                 total[spot] += vote[spot] * target[spot]
 
 
-@_compile
+@compiled
 @no_type_check
 def pool(votes, split, count, pooled):
     """Adds the weighed votes of a child."""
@@ -72,7 +67,7 @@ def pool(votes, split, count, pooled):
                 total[spot] += weight[spot] * vote[spot]
 
 
-@_compile
+@compiled
 @no_type_check
 def give(grad_pooled, split, directions, grad_logits, count, grad_votes):
     """Adds what pooling and agreement ask of the votes of a child."""
@@ -88,7 +83,7 @@ def give(grad_pooled, split, directions, grad_logits, count, grad_votes):
                 total[spot] += share[spot] * pooled[spot] + towards[spot] * direction[spot]
 
 
-@_compile
+@compiled
 @no_type_check
 def add(more, count, target):
     """Adds numbers of a block."""
@@ -99,7 +94,7 @@ def add(more, count, target):
                 total[spot] += source[spot]
 
 
-@_compile
+@compiled
 @no_type_check
 def fill(bias, count, pooled):
     """Begins a sum with the bias."""
@@ -108,7 +103,7 @@ def fill(bias, count, pooled):
             pooled[kind, number, :count] = bias[kind, number]
 
 
-@_compile
+@compiled
 @no_type_check
 def scale(count, share, numbers):
     """Multiplies numbers of a block."""
@@ -119,7 +114,7 @@ def scale(count, share, numbers):
                 row[spot] *= share
 
 
-@_compile
+@compiled
 @no_type_check
 def softmax(logits, leaky, count, total):
     """Couplings over the types in the place of logits; `leaky` adds one logit of 0 and drops its share."""
@@ -139,7 +134,7 @@ def softmax(logits, leaky, count, total):
             row[spot] /= total[spot]
 
 
-@_compile
+@compiled
 @no_type_check
 def _subtract_largest(logits, leaky, count, largest):
     """Makes the largest logit 0, and `largest` the logit that would have been 0."""
@@ -157,7 +152,7 @@ def _subtract_largest(logits, leaky, count, largest):
         largest[spot] = -largest[spot]
 
 
-@_compile
+@compiled
 @no_type_check
 def softmax_backward(split, count, grad, total):
     """The gradient of logits in the place of that of the splits."""
@@ -173,7 +168,7 @@ def softmax_backward(split, count, grad, total):
             towards[spot] = share[spot] * (towards[spot] - total[spot])
 
 
-@_compile
+@compiled
 @no_type_check
 def square(poses, count, squared):
     """Squared lengths, in which no float32 number overflows."""
@@ -185,7 +180,7 @@ def square(poses, count, squared):
             squared[spot] += value * value
 
 
-@_compile
+@compiled
 @no_type_check
 def squash(pooled, count, poses):
     """As `core.squash`."""
@@ -202,7 +197,7 @@ def squash(pooled, count, poses):
                 target[spot] = source[spot] * factor[spot]
 
 
-@_compile_sums
+@compiled_sums
 @no_type_check
 def squash_backward(pooled, grad, count, grad_pooled, grad_bias):
     """As `kernels.squash.squash_backward`."""
