@@ -7,11 +7,9 @@ import numpy as np
 
 from .compiling import compiled
 
-_LOG2_E, _LN2_HIGH, _LN2_LOW = (
-    np.float32(1.4426950408889634),
-    np.float32(0.693359375),
-    np.float32(-2.12194440e-4),
-)
+_LOG2_E = np.float32(1.4426950408889634)
+_LN2_HIGH = np.float32(0.693359375)
+_LN2_LOW = np.float32(-2.12194440e-4)
 _LEAST_EXPONENT = np.float32(-87.0)  # of a normal float32; what lies below counts as much as nothing
 _TAYLOR = tuple(
     np.float32(each)  # of exp(r) - 1 - r over r squared, |r| <= ln(2)/2 (Cephes, expf), highest power first

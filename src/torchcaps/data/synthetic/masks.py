@@ -53,10 +53,8 @@ def _inside(
     draws: Float[Tensor, "5 count 1 1"] = torch.rand(5, count, 1, 1, generator=rng)
     angle, radii = torch.pi * draws[0], 0.15 + 0.25 * draws[1:3]
     x, y = across - (draws[3] - 0.5), down[:, None] - (draws[4] - 0.5)
-    along, aside = (
-        (x * angle.cos() + y * angle.sin()) / radii[0],
-        (y * angle.cos() - x * angle.sin()) / radii[1],
-    )
+    along = (x * angle.cos() + y * angle.sin()) / radii[0]
+    aside = (y * angle.cos() - x * angle.sin()) / radii[1]
     return torch.maximum(along.abs(), aside.abs()) < 0.9 if is_box else along.square() + aside.square() < 1
 
 

@@ -36,14 +36,10 @@ def add_moments(rows, added, floor, near, totals):
             r0, r1, r2, r3 = rows[row], rows[row + 1], rows[row + 2], rows[row + 3]
             for channel in range(channels):
                 origin, more = near[channel], added[channel]
-                a, b = (
-                    _raised(r0[channel] + more, floor) - origin,
-                    _raised(r1[channel] + more, floor) - origin,
-                )
-                c, d = (
-                    _raised(r2[channel] + more, floor) - origin,
-                    _raised(r3[channel] + more, floor) - origin,
-                )
+                a = _raised(r0[channel] + more, floor) - origin
+                b = _raised(r1[channel] + more, floor) - origin
+                c = _raised(r2[channel] + more, floor) - origin
+                d = _raised(r3[channel] + more, floor) - origin
                 sums[channel] += (a + b) + (c + d)
                 squares[channel] += (a * a + b * b) + (c * c + d * d)
         for row in range(whole, stop):

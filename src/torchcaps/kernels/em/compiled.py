@@ -81,11 +81,9 @@ class _Backward:
     ) -> None:
         self.layer, self.numbers, self.known = layer, numbers, [each.numpy() for each in state[:4]]
         self.rounds, children = len(numbers[0]), (layer.windows, layer.types, layer.padded)
-        self.memory, self.grad_memory, self.on_map = (
-            layer.vote_memory(),
-            layer.vote_memory(),
-            layer.map_memory(),
-        )
+        self.memory = layer.vote_memory()
+        self.grad_memory = layer.vote_memory()
+        self.on_map = layer.map_memory()
         self.couplings, self.grad_scores = (layer.empty(self.rounds, *children) for _ in range(2))
         self.factors = layer.empty(self.rounds, *children[:2], 3, layer.pose)
         self.grad_shares = layer.empty(*children)

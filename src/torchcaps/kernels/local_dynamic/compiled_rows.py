@@ -74,11 +74,9 @@ def give(grad_pooled, split, directions, grad_logits, count, grad_votes):
     for kind in range(grad_votes.shape[0]):
         share, towards = split[kind], grad_logits[kind]
         for number in range(grad_votes.shape[1]):
-            pooled, direction, total = (
-                grad_pooled[kind, number],
-                directions[kind, number],
-                grad_votes[kind, number],
-            )
+            pooled = grad_pooled[kind, number]
+            direction = directions[kind, number]
+            total = grad_votes[kind, number]
             for spot in range(count):
                 total[spot] += share[spot] * pooled[spot] + towards[spot] * direction[spot]
 

@@ -24,10 +24,8 @@ class Tile:
 
 def choose_tile(num_in: int, num_out: int, pose: int) -> Tile:
     """Positions that give each thread of a warp four numbers of a child, or more where children are few."""
-    children, block = (
-        triton.next_power_of_2(num_in),
-        triton.next_power_of_2(num_out) * triton.next_power_of_2(pose),
-    )
+    children = triton.next_power_of_2(num_in)
+    block = triton.next_power_of_2(num_out) * triton.next_power_of_2(pose)
     spots = max(1, 128 // block, 512 // (children * block))
     return Tile(spots, min(max(children * spots * block // 1024, 1), 8))
 

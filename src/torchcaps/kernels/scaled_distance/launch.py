@@ -130,10 +130,8 @@ def route(
         means=layer.new(iterations - 1, layer.batch),
     )
     slots = layer.num_slots(layer.tiles.pool)
-    partial, distances = (
-        layer.new(slots, *parents),
-        layer.new(layer.batch, layer.num_slots(layer.tiles.distance)),
-    )
+    partial = layer.new(slots, *parents)
+    distances = layer.new(layer.batch, layer.num_slots(layer.tiles.distance))
     with torch.cuda.device_of(inputs.poses):
         for step in range(iterations):
             last = step == iterations - 1
