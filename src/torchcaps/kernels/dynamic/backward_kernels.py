@@ -1,6 +1,6 @@
 """Triton kernels for the gradients of fused dynamic routing, laid out as in `forward_kernels.py`."""
 
-# ruff: noqa: ANN001, ANN201, ANN202, PLR0913  to Triton an annotation means a compile-time constant
+# ruff: noqa: ANN001, ANN201, PLR0913  to Triton an annotation means a compile-time constant
 from typing import no_type_check  # Triton takes no kernel that run-time shape checks have wrapped
 
 import triton
@@ -8,7 +8,6 @@ import triton.language as tl
 
 from .forward_kernels import (
     agreement_with,
-    fade_and_add,
     matrix_places,
     multiply,
     pose_places,
@@ -17,105 +16,6 @@ from .forward_kernels import (
     target_places,
     weigh,
 )
-
-
-@triton.jit
-@no_type_check
-def _softmax_grad_sums(
-    pose,
-    weight,
-    matrix_place,
-    matrix_mask,
-    direction,
-    grad_pooled,
-    target_place,
-    target_mask,
-    J: tl.constexpr,
-    P: tl.constexpr,
-    IN: tl.constexpr,
-    ROWS: tl.constexpr,
-    KIDS: tl.constexpr,
-    LEAKY: tl.constexpr,
-    PRECISION: tl.constexpr,
-):
-    """As `softmax_sums`, and the mean of `dL/dc` under the couplings."""
-    largest = tl.full((ROWS, KIDS), 0.0 if LEAKY else float("-inf"), tl.float32)
-    total = tl.full((ROWS, KIDS), 1.0 if LEAKY else 0.0, tl.float32)
-    moment = tl.zeros((ROWS, KIDS), tl.float32)
-    total_lost, moment_lost = moment, moment
-    for out in range(J):
-        matrix = tl.load(weight + out * P + matrix_place, mask=matrix_mask, other=0.0)
-        target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
-        grad = tl.load(grad_pooled + out * P + target_place, mask=target_mask, other=0.0)
-        logits = agreement_with(spread_over(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
-        grad_coupling = agreement_with(spread_over(grad, matrix, PRECISION), pose, IN, ROWS, KIDS)
-        larger = tl.maximum(largest, logits)
-        fade, share = tl.exp(largest - larger), tl.exp(logits - larger)
-        total, total_lost = fade_and_add(total, total_lost, fade, share, J > 32)
-        moment, moment_lost = fade_and_add(moment, moment_lost, fade, share * grad_coupling, J > 32)
-        largest = larger
-    total += total_lost
-    return largest, total, (moment + moment_lost) / total
-
-
-@triton.jit
-@no_type_check
-def _sums(
-    pose,
-    weight,
-    matrix_place,
-    matrix_mask,
-    direction,
-    grad_pooled,
-    target_place,
-    target_mask,
-    J: tl.constexpr,
-    P: tl.constexpr,
-    IN: tl.constexpr,
-    ROWS: tl.constexpr,
-    KIDS: tl.constexpr,
-    FULL: tl.constexpr,
-    LEAKY: tl.constexpr,
-    PRECISION: tl.constexpr,
-):
-    """Largest logit of each pair, 1 over the sum of `exp(logit - largest)` and, FULL, the mean of `dL/dc`."""
-    if FULL:
-        largest, total, mean = _softmax_grad_sums(
-            pose,
-            weight,
-            matrix_place,
-            matrix_mask,
-            direction,
-            grad_pooled,
-            target_place,
-            target_mask,
-            J,
-            P,
-            IN,
-            ROWS,
-            KIDS,
-            LEAKY,
-            PRECISION,
-        )
-    else:
-        largest, total = softmax_sums(
-            pose,
-            weight,
-            matrix_place,
-            matrix_mask,
-            direction,
-            target_place,
-            target_mask,
-            J,
-            P,
-            IN,
-            ROWS,
-            KIDS,
-            LEAKY,
-            PRECISION,
-        )
-        mean = total
-    return largest, 1.0 / total, mean
 
 
 @triton.jit(do_not_specialize=["blocks"])
@@ -163,7 +63,7 @@ def pose_grad_kernel(
         pose_place, pose_mask = pose_places(rows * in_caps, kid, in_caps, row_mask, D, IN, KIDS)
         pose = tl.load(poses + pose_place, mask=pose_mask, other=0.0)
         place, mask = matrix_places(kid, in_caps, matrices, D, P, J * P, IN, KIDS, POSE)
-        largest, inverse, mean = _sums(
+        largest, total, mean = softmax_sums(
             pose,
             weight,
             place,
@@ -175,12 +75,11 @@ def pose_grad_kernel(
             J,
             P,
             IN,
-            ROWS,
-            KIDS,
             FULL,
             LEAKY,
             PRECISION,
         )
+        inverse = 1.0 / total
         for first in range(0, J, 32):
             grad_pose = tl.zeros((ROWS, IN * KIDS), tl.float32)
             for out in range(first, min(first + 32, J)):
@@ -191,15 +90,15 @@ def pose_grad_kernel(
                     spread_over(target, matrix, PRECISION),
                     spread_over(grad, matrix, PRECISION),
                 )
-                coupling = tl.exp(agreement_with(spread, pose, IN, ROWS, KIDS) - largest) * inverse
+                coupling = tl.exp(agreement_with(spread, pose, IN) - largest) * inverse
                 stored = tl.cast(out, tl.int64) * batch * in_caps
                 tl.store(couplings + stored + pair, coupling, mask=pair_mask)
-                grad_pose += weigh(coupling, grad_spread, IN, ROWS, KIDS)
+                grad_pose += weigh(coupling, grad_spread, IN)
                 if FULL:
-                    grad_logits = coupling * (agreement_with(grad_spread, pose, IN, ROWS, KIDS) - mean)
+                    grad_logits = coupling * (agreement_with(grad_spread, pose, IN) - mean)
                     tl.store(grads_logits + stored + pair, grad_logits, mask=pair_mask)
-                    grad_pose += weigh(grad_logits, spread, IN, ROWS, KIDS)
-                    weighed = weigh(grad_logits, pose, IN, ROWS, KIDS)
+                    grad_pose += weigh(grad_logits, spread, IN)
+                    weighed = weigh(grad_logits, pose, IN)
                     here = slot + out * P + target_place
                     pooled = tl.load(here, mask=target_mask & (block > 0), other=0.0)
                     tl.store(here, pooled + multiply(weighed, matrix, PRECISION), mask=target_mask)
@@ -264,12 +163,12 @@ def weight_grad_kernel(
             stored = (tl.cast(step - first_step, tl.int64) * J + out) * batch * in_caps
             grad = tl.load(grad_pooled + skip + target_place, mask=target_mask, other=0.0)
             coupling = tl.load(couplings + stored + pair, mask=pair_mask, other=0.0)
-            weighed = weigh(coupling, pose, IN, ROWS, KIDS)
+            weighed = weigh(coupling, pose, IN)
             result += multiply(tl.trans(grad), weighed, PRECISION)
             if FULL:
                 target = tl.load(direction + skip + target_place, mask=target_mask, other=0.0)
                 grad_logits = tl.load(grads_logits + stored + pair, mask=pair_mask, other=0.0)
-                weighed = weigh(grad_logits, pose, IN, ROWS, KIDS)
+                weighed = weigh(grad_logits, pose, IN)
                 result += multiply(tl.trans(target), weighed, PRECISION)
     place, mask = matrix_places(kid, matrices, matrices, D, P, J * P, IN, KIDS, POSE)
     to = grad_weight + split.to(tl.int64) * matrices * (D * J * P) + out * P + place

@@ -86,17 +86,17 @@ def spread_over(target, matrix, PRECISION: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def agreement_with(spread, pose, IN: tl.constexpr, ROWS: tl.constexpr, KIDS: tl.constexpr):
+def agreement_with(spread, pose, IN: tl.constexpr):
     """`vote . target` for every pair, `[ROWS, KIDS]`."""
-    return tl.sum(tl.reshape(spread * pose, (ROWS, IN, KIDS)), 1)
+    return tl.sum(tl.reshape(spread * pose, (pose.shape[0], IN, pose.shape[1] // IN)), 1)
 
 
 @triton.jit
 @no_type_check
-def weigh(share, vectors, IN: tl.constexpr, ROWS: tl.constexpr, KIDS: tl.constexpr):
+def weigh(share, vectors, IN: tl.constexpr):
     """Every pair's vector times its share, `[ROWS, IN * KIDS]`."""
-    weighed = tl.reshape(vectors, (ROWS, IN, KIDS)) * share[:, None, :]
-    return tl.reshape(weighed, (ROWS, IN * KIDS))
+    weighed = tl.reshape(vectors, (share.shape[0], IN, share.shape[1])) * share[:, None, :]
+    return tl.reshape(weighed, (share.shape[0], IN * share.shape[1]))
 
 
 @triton.jit
@@ -119,29 +119,38 @@ def softmax_sums(
     matrix_place,
     matrix_mask,
     direction,
+    grad_pooled,
     target_place,
     target_mask,
     J: tl.constexpr,
     P: tl.constexpr,
     IN: tl.constexpr,
-    ROWS: tl.constexpr,
-    KIDS: tl.constexpr,
+    FULL: tl.constexpr,
     LEAKY: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Largest logit of every pair, and the sum of `exp(logit - largest)`; LEAKY adds a logit fixed at 0."""
-    largest = tl.full((ROWS, KIDS), 0.0 if LEAKY else float("-inf"), tl.float32)
-    total = tl.full((ROWS, KIDS), 1.0 if LEAKY else 0.0, tl.float32)
-    lost = tl.zeros((ROWS, KIDS), tl.float32)
+    """Largest logit of every pair, and the sum of `exp(logit - largest)`; LEAKY adds a logit fixed at 0.
+
+    FULL: also the mean of `dL/dc` under the couplings, for which alone `grad_pooled` is read.
+    """
+    largest = tl.full((pose.shape[0], pose.shape[1] // IN), 0.0 if LEAKY else float("-inf"), tl.float32)
+    total = tl.full(largest.shape, 1.0 if LEAKY else 0.0, tl.float32)
+    moment = tl.zeros(largest.shape, tl.float32)
+    total_lost, moment_lost = moment, moment
     for out in range(J):
         matrix = tl.load(weight + out * P + matrix_place, mask=matrix_mask, other=0.0)
         target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
-        logits = agreement_with(spread_over(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
+        logits = agreement_with(spread_over(target, matrix, PRECISION), pose, IN)
         larger = tl.maximum(largest, logits)
         fade, share = tl.exp(largest - larger), tl.exp(logits - larger)
-        total, lost = fade_and_add(total, lost, fade, share, J > 32)
+        total, total_lost = fade_and_add(total, total_lost, fade, share, J > 32)
+        if FULL:
+            grad = tl.load(grad_pooled + out * P + target_place, mask=target_mask, other=0.0)
+            grad_coupling = agreement_with(spread_over(grad, matrix, PRECISION), pose, IN)
+            moment, moment_lost = fade_and_add(moment, moment_lost, fade, share * grad_coupling, J > 32)
         largest = larger
-    return largest, total + lost
+    total += total_lost
+    return largest, total, (moment + moment_lost) / total
 
 
 @triton.jit(do_not_specialize=["blocks"])
@@ -180,19 +189,19 @@ def pool_kernel(
         if UNIFORM:
             weighed = pose * (1.0 / (J + LEAKY))
         else:
-            largest, total = softmax_sums(
+            largest, total, _ = softmax_sums(
                 pose,
                 weight,
                 place,
                 mask,
+                direction,
                 direction,
                 target_place,
                 target_mask,
                 J,
                 P,
                 IN,
-                ROWS,
-                KIDS,
+                False,
                 LEAKY,
                 PRECISION,
             )
@@ -201,8 +210,8 @@ def pool_kernel(
             matrix = tl.load(weight + out * P + place, mask=mask, other=0.0)
             if not UNIFORM:
                 target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
-                logits = agreement_with(spread_over(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
-                weighed = weigh(tl.exp(logits - largest) * inverse, pose, IN, ROWS, KIDS)
+                logits = agreement_with(spread_over(target, matrix, PRECISION), pose, IN)
+                weighed = weigh(tl.exp(logits - largest) * inverse, pose, IN)
             here = slot + out * P + target_place
             pooled = tl.load(here, mask=target_mask & (block > 0), other=0.0)
             tl.store(here, pooled + multiply(weighed, matrix, PRECISION), mask=target_mask)
@@ -241,24 +250,24 @@ def coupling_kernel(
         pose_place, pose_mask = pose_places(rows * in_caps, kid, in_caps, row_mask, D, IN, KIDS)
         pose = tl.load(poses + pose_place, mask=pose_mask, other=0.0)
         place, mask = matrix_places(kid, in_caps, matrices, D, P, J * P, IN, KIDS, POSE)
-        largest, total = softmax_sums(
+        largest, total, _ = softmax_sums(
             pose,
             weight,
             place,
             mask,
+            direction,
             direction,
             target_place,
             target_mask,
             J,
             P,
             IN,
-            ROWS,
-            KIDS,
+            False,
             LEAKY,
             PRECISION,
         )
         for out in range(J):
             matrix = tl.load(weight + out * P + place, mask=mask, other=0.0)
             target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
-            logits = agreement_with(spread_over(target, matrix, PRECISION), pose, IN, ROWS, KIDS)
+            logits = agreement_with(spread_over(target, matrix, PRECISION), pose, IN)
             tl.store(coupling + pair.to(tl.int64) * J + out, tl.exp(logits - largest) / total, mask=pair_mask)
