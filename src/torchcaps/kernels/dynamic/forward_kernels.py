@@ -140,13 +140,15 @@ def softmax_sums(
     for out in range(J):
         matrix = tl.load(weight + out * P + matrix_place, mask=matrix_mask, other=0.0)
         target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
+        if FULL:
+            grad = tl.load(grad_pooled + out * P + target_place, mask=target_mask, other=0.0)
         logits = agreement_with(spread_over(target, matrix, PRECISION), pose, IN)
+        if FULL:
+            grad_coupling = agreement_with(spread_over(grad, matrix, PRECISION), pose, IN)
         larger = tl.maximum(largest, logits)
         fade, share = tl.exp(largest - larger), tl.exp(logits - larger)
         total, total_lost = fade_and_add(total, total_lost, fade, share, J > 32)
         if FULL:
-            grad = tl.load(grad_pooled + out * P + target_place, mask=target_mask, other=0.0)
-            grad_coupling = agreement_with(spread_over(grad, matrix, PRECISION), pose, IN)
             moment, moment_lost = fade_and_add(moment, moment_lost, fade, share * grad_coupling, J > 32)
         largest = larger
     total += total_lost
