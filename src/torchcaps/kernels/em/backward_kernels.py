@@ -200,25 +200,12 @@ def votes_grad_kernel(
     """
     window = first + tl.program_id(0).to(tl.int64)
     kid, out, row, column = tile_axes(KIDS, OUT, R, D)
+    poses += window * (C * ROWS * P)
     part_mask = (out < J) & (row < ROWS) & (column < COLUMNS)
     part = (window * J + out) * (ROWS * COLUMNS) + row * COLUMNS + column
     for start in range(0, C, KIDS):
         child = start + kid
-        votes = cast_votes(
-            poses + window * (C * ROWS * P),
-            matrices,
-            offsets,
-            child,
-            out,
-            row,
-            column,
-            C,
-            J,
-            ROWS,
-            P,
-            COLUMNS,
-            OFFSET,
-        )
+        votes = cast_votes(poses, matrices, offsets, child, out, row, column, C, J, ROWS, P, COLUMNS, OFFSET)
         at, child_mask = window * C + child, child < C
         pair_mask = child_mask & (out < J)
         active = tl.load(activations + at, mask=child_mask, other=0.0)
