@@ -73,42 +73,6 @@ def target_grad_kernel(
     tl.store(slot + at, total, mask=mask)
 
 
-@triton.jit
-@no_type_check
-def _limited_votes_grad(
-    votes,
-    targets,
-    means,
-    grad_pooled,
-    sample,
-    batch,
-    part,
-    part_mask,
-    out_mask,
-    iterations,
-    sharpness,
-    J: tl.constexpr,
-    P: tl.constexpr,
-    FULL: tl.constexpr,
-):
-    """`dL/dvote` of one child's limited votes, over all rounds, or the last with its couplings fixed."""
-    at = sample * (J * P) + part
-    if FULL:
-        result = tl.load(grad_pooled + at, mask=part_mask, other=0.0) * (1.0 / J)
-    else:
-        result = tl.zeros(votes.shape, tl.float32)
-    for step in range(1 if FULL else iterations - 1, iterations):
-        skip = tl.cast(step, tl.int64) * batch * (J * P)
-        grad = tl.load(grad_pooled + skip + at, mask=part_mask, other=0.0)
-        target = tl.load(targets + (skip - batch * (J * P)) + at, mask=part_mask, other=0.0)
-        steepness = steepness_of(tl.load(means + (step - 1) * batch + sample), sharpness)
-        coupling, pull = _pulls(votes, target, grad, steepness, out_mask)
-        result += coupling * grad
-        if FULL:
-            result += pull * (votes - target)
-    return result
-
-
 @triton.jit(do_not_specialize=["span", "iterations"])
 @no_type_check
 def votes_grad_kernel(
@@ -159,22 +123,21 @@ def votes_grad_kernel(
         length = vote_length(raw)
         ratio = tl.load(activations + pair) / length
         limit = tl.minimum(ratio, 1.0)
-        grad = _limited_votes_grad(
-            raw * limit,
-            targets,
-            means,
-            grad_pooled,
-            sample,
-            batch,
-            part,
-            part_mask,
-            out < J,
-            iterations,
-            sharpness,
-            J,
-            P,
-            FULL,
-        )
+        # of the limited votes: over all rounds, or in the last one with its couplings fixed
+        votes, at = raw * limit, sample * (J * P) + part
+        if FULL:
+            grad = tl.load(grad_pooled + at, mask=part_mask, other=0.0) * (1.0 / J)
+        else:
+            grad = tl.zeros(votes.shape, tl.float32)
+        for step in range(1 if FULL else iterations - 1, iterations):
+            skip = tl.cast(step, tl.int64) * batch * (J * P)
+            towards = tl.load(grad_pooled + skip + at, mask=part_mask, other=0.0)
+            target = tl.load(targets + (skip - batch * (J * P)) + at, mask=part_mask, other=0.0)
+            steepness = steepness_of(tl.load(means + (step - 1) * batch + sample), sharpness)
+            coupling, pull = _pulls(votes, target, towards, steepness, out < J)
+            grad += coupling * towards
+            if FULL:
+                grad += pull * (votes - target)
         grad_ratio = tl.where(ratio <= 1.0, tl.sum(grad * raw, 2, keep_dims=True), 0.0) / length
         tl.store(grad_activations + pair, tl.sum(grad_ratio), mask=tl.program_id(1) == 0)
         grad = limit * grad - (grad_ratio * limit / length) * raw
