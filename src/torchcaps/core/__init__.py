@@ -34,7 +34,7 @@ from .rotation import (
 )
 from .seeding import derive_seed, digest_of, generator
 from .sides import ImageSize, Sides, sides
-from .squash import pose_lengths, squash, squash_exponential
+from .squash import pose_lengths, squash, squash_divisor, squash_exponential
 from .symmetry import group_table
 from .types import (
     CapsuleOutput,
@@ -117,6 +117,7 @@ __all__ = [
     "sides",
     "sketching",
     "squash",
+    "squash_divisor",
     "squash_exponential",
     "unknown_name",
     "whole_numbers",

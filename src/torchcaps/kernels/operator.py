@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from torchcaps.core.errors import UserError
+from torchcaps.core import UserError
 
 
 def operator(name: str, schema: str) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core.squash import squash_divisor
+from torchcaps.core import squash_divisor
 
 _EPS = 1e-8  # as in `core.squash`, like what is done about long poses
 

@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core.precision import without_autocast
+from torchcaps.core import without_autocast
 
 from ..availability import is_for_kernel, kernel_obstacle
 from ..operator import once_differentiable, operator

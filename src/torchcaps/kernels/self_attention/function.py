@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core.precision import without_autocast
+from torchcaps.core import without_autocast
 
 from ..availability import kernel_obstacle, round_up
 from ..operator import once_differentiable, operator

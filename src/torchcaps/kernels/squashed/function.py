@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core.squash import squash, squash_exponential
+from torchcaps.core import squash, squash_exponential
 
 from ..availability import kernel_obstacle
 from ..operator import operator
