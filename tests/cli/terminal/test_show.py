@@ -59,3 +59,8 @@ def test_a_row_is_one_line_where_there_is_no_terminal(monkeypatch, capsys):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     print_table([{"name": "x", "about": "many words " * 40}])
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_letters_that_are_two_columns_wide_stay_on_one_line(capsys):
+    print_table([{"class": "日本", "日本": "3"}, {"class": "fish", "日本": "4"}])
+    assert capsys.readouterr().out.splitlines()[0].split() == ["class", "日本"]

@@ -64,7 +64,9 @@ def _table(rows: Sequence[dict[str, Any]], texts: dict[str, list[str]], widths: 
 
 def _fitting_widths(texts: dict[str, list[str]], total: int) -> dict[str, int]:
     """The width of each column that fits; those that lack little are made whole before those of sentences."""
-    most = {key: max(map(len, (key, *cells))) for key, cells in texts.items()}
+    from rich.cells import cell_len  # of letters that are two columns wide too
+
+    most = {key: max(map(cell_len, (key, *cells))) for key, cells in texts.items()}
     widths = {key: _least_width(cells) for key, cells in texts.items()}
     if first := next(iter(texts), None):
         widths[first] = most[first]  # what a row is about
@@ -83,9 +85,11 @@ def _whole_width(widths: dict[str, int]) -> int:
 
 def _least_width(cells: list[str]) -> int:
     """Short cells stay on one line, sentences are broken between words, and only the longest words within."""
-    longest = max(map(len, cells), default=0)
+    from rich.cells import cell_len
+
+    longest = max(map(cell_len, cells), default=0)
     if longest > _SHORT:
-        longest = max(len(word) for cell in cells for word in cell.split())
+        longest = max(cell_len(word) for cell in cells for word in cell.split())
     return max(1, min(longest, _LONG_WORD))
 
 
