@@ -86,10 +86,8 @@ def pose_grad_kernel(
                 matrix = tl.load(weight + out * P + place, mask=mask, other=0.0)
                 target = tl.load(direction + out * P + target_place, mask=target_mask, other=0.0)
                 grad = tl.load(grad_pooled + out * P + target_place, mask=target_mask, other=0.0)
-                spread, grad_spread = (
-                    spread_over(target, matrix, PRECISION),
-                    spread_over(grad, matrix, PRECISION),
-                )
+                spread = spread_over(target, matrix, PRECISION)
+                grad_spread = spread_over(grad, matrix, PRECISION)
                 coupling = tl.exp(agreement_with(spread, pose, IN) - largest) * inverse
                 stored = tl.cast(out, tl.int64) * batch * in_caps
                 tl.store(couplings + stored + pair, coupling, mask=pair_mask)
