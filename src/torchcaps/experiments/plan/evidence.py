@@ -102,7 +102,7 @@ def gain(more: Row, less: Row) -> Effect:
     return excess(Mean.of_values(gains), 0) if gains else Effect(float(more.ours - less.ours), inf)
 
 
-def excess(found: Mean, over: Number, *, over_seeds: float = inf, cases: int = 1) -> Effect:
+def excess(found: Mean, over: Number, *, over_seeds: Number = inf, cases: int = 1) -> Effect:
     """How far a mean lies above a number.
 
     Args:
@@ -121,7 +121,7 @@ def excess(found: Mean, over: Number, *, over_seeds: float = inf, cases: int = 1
 
 
 @cache
-def student_quantile(freedom: float, cases: int = 1) -> float:
+def student_quantile(freedom: Number, cases: int = 1) -> float:
     """What Student's variable exceeds, up or down, in 5 % of draws; of several variables, any of them does.
 
     It is the root of the freedom times the tangent of an angle, whose density goes as cos^(freedom - 1).
