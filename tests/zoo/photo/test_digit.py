@@ -9,7 +9,8 @@ from torchcaps.core import UserError
 from torchcaps.zoo import prepare_digit
 from torchcaps.zoo.photo.digit import _alone, _Box, _doubts, _is_at_edge
 from torchcaps.zoo.photo.grey import as_grey
-from torchcaps.zoo.photo.ink import _contrast, _fills
+from torchcaps.zoo.photo.ink import _contrast
+from torchcaps.zoo.photo.paper import fills
 from torchcaps.zoo.photo.size import fitting
 
 
@@ -123,7 +124,8 @@ def test_ink_is_as_strong_in_a_shadow_as_beside_it():
     paper = np.array([[240.0, 120.0, 30.0]])
     assert _contrast(paper / 2, paper)[0, :2] == pytest.approx(0.5)
     assert _contrast(paper / 2, paper)[0, 2] == pytest.approx(15 / 60)  # that dark it is no paper
-    assert _contrast(-paper, paper).max() == 0
+    board = np.array([[80.0, 50.0, 20.0]])
+    assert _contrast(board, board)[0] == pytest.approx([1, 1, 0.5])  # chalk; darker than 40 levels is black
 
 
 @pytest.mark.parametrize(
@@ -147,14 +149,14 @@ def picture_of_paper_and_ink(share):
 
 @pytest.mark.parametrize(("share", "is_filled"), [(0.1, False), (0.25, True), (0.4, True), (0.6, False)])
 def test_a_digit_fills_a_picture_whose_frame_is_paper_alone(share, is_filled):
-    assert _fills(picture_of_paper_and_ink(share)) is is_filled
-    assert _fills(255 - picture_of_paper_and_ink(share)) is is_filled
+    assert fills(picture_of_paper_and_ink(share)) is is_filled
+    assert fills(255 - picture_of_paper_and_ink(share)) is is_filled
 
 
 def test_the_dark_side_of_a_shadow_is_no_digit_that_fills_the_picture():
     levels = np.full((40, 50), 220, np.uint8)
     levels[:, :18] = 120
-    assert not _fills(levels)
+    assert not fills(levels)
 
 
 def test_a_box_is_doubted_at_an_edge_and_where_it_is_wide():

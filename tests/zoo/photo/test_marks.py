@@ -13,10 +13,14 @@ def page(*marks):
     return label_marks(is_ink)
 
 
+def find(labels):
+    """The digit among marks of full ink."""
+    return find_digit(labels, (labels > 0).astype(float))
+
+
 def chosen(*marks):
     """The first pixels of the marks that are the digit, and how many others there are."""
-    labels = page(*marks)
-    found = find_digit(labels)
+    found = find(page(*marks))
     return [bool(found.pixels[mark[0], mark[2]]) for mark in marks], found.others
 
 
@@ -90,7 +94,43 @@ def test_a_speck_on_the_page_is_no_digit_beside_a_large_mark_at_the_edge():
 
 
 def test_marks_half_as_long_as_the_digit_are_rivals_unless_they_run_off_the_page():
-    assert find_digit(page(MAIN, (20, 30, 50, 52))).rivals == 1  # 10 high
-    assert find_digit(page(MAIN, (20, 28, 50, 52))).rivals == 0
-    assert find_digit(page(MAIN, (20, 39, 58, 59))).rivals == 0
-    assert find_digit(page(MAIN, (20, 39, 32, 33))).rivals == 0  # a stroke of the digit
+    assert find(page(MAIN, (20, 30, 50, 52))).rivals == 1  # 10 high
+    assert find(page(MAIN, (20, 28, 50, 52))).rivals == 0
+    assert find(page(MAIN, (20, 39, 58, 59))).rivals == 0
+    assert find(page(MAIN, (20, 39, 32, 33))).rivals == 0  # a stroke of the digit
+
+
+def test_the_darkest_strokes_are_the_digit_not_the_largest():
+    labels = page((5, 54, 5, 8), (20, 39, 30, 33))  # two ones
+    pale = np.where(labels == labels[5, 5], 0.5, 1.0) * (labels > 0)
+    assert find(labels).pixels[5, 5]
+    assert find_digit(labels, pale).pixels[20, 30]
+
+
+def test_a_blot_is_no_digit_beside_a_thin_stroke():
+    found = find(page((5, 24, 5, 24), (30, 54, 50, 51)))
+    assert found.pixels[30, 50]
+    assert not found.pixels[5, 5]
+    assert not found.is_stain
+    assert find(page((5, 24, 5, 24))).is_stain
+
+
+def test_a_line_and_a_speck_are_no_digits():
+    assert find(page((20, 24, 5, 50))).is_stain
+    assert not find(page((5, 50, 20, 24))).is_stain
+    assert find(page((20, 22, 30, 31))).is_stain
+
+
+def ellipse(across, down, width=5, share=1.0):
+    rows, columns = np.indices((120, 120)) - 59.5
+    away = np.hypot(rows / down, columns / across) - 1
+    part = np.arctan2(rows, columns) < np.pi * (2 * share - 1)
+    return label_marks((np.abs(away) * (across + down) / 2 < width / 2) & part)
+
+
+def test_the_ring_of_a_cup_is_no_digit_and_a_zero_is():
+    assert find(ellipse(50, 50)).is_stain
+    assert find(ellipse(50, 50, share=0.6)).is_stain
+    assert not find(ellipse(38, 50)).is_stain
+    assert not find(ellipse(44, 50, width=14)).is_stain
+    assert not find(ellipse(50, 50, share=0.2)).is_stain

@@ -13,14 +13,16 @@ from torchcaps.core import counted
 from .form import INNER, SIDE, centred, thickened
 from .four_sides import without_boxes
 from .grey import as_grey
-from .ink import WORKING, Ink, NoDigitError, find_ink, frame_of
+from .ink import WORKING, Ink, NoDigitError, find_ink, full_of
 from .marks import Found, find_digit, label_marks, narrowed, widened
+from .paper import frame_of
 from .sheet import fill_around, find_sheet
 from .size import Levels, fitting, resized, smaller, strongest_within
 
 _BLACK = 20  # levels of 255: all pixels around a digit of MNIST are darker
 _LARGEST = 1024  # longest side from which the digit is cut
 _INK = 0.4  # share of the strongest ink from which on a pixel belongs to a stroke
+_PALE = 0.66  # share of full ink that the strongest pixels of a digit have
 _FAINT = 0.15  # and below which there is none: the lines of a notebook, a shadow's edge
 _NEARER = (2, 4)  # times as near as usual, the paper of marks that run off the page
 _THIN = 64  # times half the width of strokes, the longest side of a picture with a shadow that is larger
@@ -134,9 +136,12 @@ def _find(grey: Image.Image, known: _Pixels) -> _Seen:
 def _look(grey: Image.Image, known: _Pixels, nearer: int = 1) -> _Seen:
     ink = find_ink(grey, known, nearer)
     small, strongest = smaller(ink.levels, ink.longest), strongest_within(ink.levels, ink.longest)
-    is_dark = strongest >= _INK * ink.full(strongest)  # stains are wide and pale, strokes are thin and dark
-    full = ink.full(small)
-    return _Seen(ink, full, _strokes(is_dark & (small >= _INK * full)))
+    is_dark = strongest >= _INK * full_of(strongest)  # stains are wide and pale, strokes are thin and dark
+    full = full_of(small)
+    found = _strokes(is_dark & (small >= _INK * full), small / full)
+    if np.percentile(small[found.pixels], 90) < _PALE * full:
+        raise NoDigitError("there is no digit to be seen: pale marks alone; take it with more contrast")
+    return _Seen(ink, full, found)
 
 
 def _sides_met(pixels: _Pixels) -> int:
@@ -144,13 +149,15 @@ def _sides_met(pixels: _Pixels) -> int:
     return sum(bool(side.any()) for side in (pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]))
 
 
-def _strokes(is_ink: _Pixels) -> Found:
+def _strokes(is_ink: _Pixels, ink: Levels) -> Found:
     """The digit with a margin, at the working size."""
     if not is_ink.any():
         raise NoDigitError("there is no digit to be seen: lines alone; take it with more contrast")
     labels, boxes = without_boxes(label_marks(is_ink))
-    found = find_digit(labels)
-    return Found(widened(found.pixels), found.others + boxes, found.rivals)
+    found = find_digit(labels, ink)
+    if found.is_stain:
+        raise NoDigitError("there is no digit to be seen: stains alone; take it nearer, all in the picture")
+    return found._replace(pixels=widened(found.pixels), others=found.others + boxes)
 
 
 def _alone(ink: Levels, is_digit: _Pixels) -> Levels:

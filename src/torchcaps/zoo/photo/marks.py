@@ -10,6 +10,14 @@ from numpy.typing import NDArray
 _LEAST_OF_EDGE = 0.03  # share of the largest mark at the edge from which on one inside the page counts
 _LEAST_OF_MAIN = 0.08  # a further stroke has this share of the ink of the main one
 _NEAR = 0.35  # and lies within this share of its height
+_TRIED = 12  # marks with the most ink, of which one is the digit
+_STRONG = 3  # power of the ink by which pixels count: strokes are darker than stains and lines
+_SMALLEST = 8  # pixels along the longer side of a mark, below which it is a stain
+_SMALLEST_AT_EDGE = 0.1  # and share of the page, where it runs off: the rest of a line
+_SOLID = 0.27  # share of the longer side, which half of a stroke is narrower than
+_FLATTEST = 3.0  # width by height of a digit at most: a line is flatter
+_WIDEST, _WIDE = 1.6, 0.3  # and of an upright one; by how much less a wider mark counts
+_ROUND, _RADIUS = 0.04, 0.6  # share of the radius of a cup's ring that it is off a circle; and of its side
 _AS_LARGE = 0.5  # share of the longest side of the main stroke from which on another mark may be a digit too
 
 
@@ -31,11 +39,19 @@ class Mark(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The pixels of a digit, how many other marks there are, and how many of them may be digits too."""
+    """What is taken for a digit.
+
+    Attributes:
+        pixels: Where it is.
+        others: How many other marks there are.
+        rivals: How many of them may be digits too.
+        is_stain: Whether no mark looks like a digit.
+    """
 
     pixels: NDArray[np.bool_]
     others: int
     rivals: int
+    is_stain: bool
 
 
 def label_marks(is_ink: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -78,22 +94,54 @@ def measured(labels: NDArray[np.int64]) -> list[Mark]:
     return [Mark(*values) for values in zip(*(column.tolist() for column in fields), strict=True)]
 
 
-def find_digit(labels: NDArray[np.int64]) -> Found:
+def find_digit(labels: NDArray[np.int64], ink: NDArray[np.float64]) -> Found:
     """The strokes that make up the digit.
 
-    The digit is the largest mark that does not run off the page, with the strokes near it; where all marks
-    run off the page, it fills the picture.
+    The digit is the mark with the most ink that does not run off the page and looks like one, with the
+    strokes near it; where all marks run off the page, it fills the picture.
+
+    Args:
+        labels: The marks.
+        ink: How strong it is, 1 for full ink.
     """
     marks = measured(labels)
     inside = [mark for mark in marks if not mark.is_at_edge]
     outside = max((mark.pixels for mark in marks if mark.is_at_edge), default=0)
     if not inside or max(mark.pixels for mark in inside) < _LEAST_OF_EDGE * outside:
         inside = marks
-    main = max(inside, key=lambda mark: mark.pixels)
+    weights = np.bincount(labels.ravel(), np.minimum(ink, 1).ravel() ** _STRONG)
+    most = sorted(inside, key=lambda mark: float(weights[mark.label]), reverse=True)[:_TRIED]
+    scores = [_likeness(labels, mark) * float(weights[mark.label]) for mark in most]
+    main = most[int(np.argmax(scores))]
     chosen = [mark.label for mark in inside if _belongs(mark, main)]
     others = [mark for mark in marks if mark.label not in chosen]
     rivals = sum(mark.side >= _AS_LARGE * main.side and not mark.is_at_edge for mark in others)
-    return Found(np.isin(labels, chosen), len(others), rivals)
+    return Found(np.isin(labels, chosen), len(others), rivals, max(scores) == 0)
+
+
+def _likeness(labels: NDArray[np.int64], mark: Mark) -> float:
+    """1 for strokes that may be an upright digit, less for wide ones, 0 for a stain or a line."""
+    pixels = labels[mark.top : mark.bottom + 1, mark.left : mark.right + 1] == mark.label
+    height, width = pixels.shape
+    by = max(1, round(_SOLID * max(pixels.shape)))
+    smallest = _SMALLEST_AT_EDGE * min(labels.shape) if mark.is_at_edge else _SMALLEST
+    is_stain = max(pixels.shape) < smallest or narrowed(np.pad(pixels, by), by).any()
+    if is_stain or width > _FLATTEST * height or _is_ring(pixels):
+        return 0.0
+    return 1.0 if width <= _WIDEST * height else _WIDE
+
+
+def _is_ring(pixels: NDArray[np.bool_]) -> bool:
+    """Whether the pixels lie on a third of a circle or more, more exactly than a hand draws: a cup left them.
+
+    The circle is that of the least squares (Kasa 1976).
+    """
+    places = np.argwhere(pixels).astype(np.float64)
+    known = np.column_stack([2 * places, np.ones(len(places))])
+    *middle, rest = np.linalg.lstsq(known, (places**2).sum(1), rcond=None)[0]
+    radius = float(np.sqrt(max(rest + np.square(middle).sum(), 0.0)))
+    off = np.hypot(*(places - middle).T) - radius
+    return radius <= _RADIUS * max(pixels.shape) and bool(np.sqrt((off**2).mean()) <= _ROUND * radius)
 
 
 def widened(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:
