@@ -14,7 +14,7 @@ from .size import Levels, fitting, resized, smaller
 
 _COARSE = 64  # longest side in which the usual tone around a pixel is found
 _FINE = 256  # and in which the paper between strokes is
-_AROUND, _FILLED_AROUND = 10, 2  # parts of the shorter side, of which one is as far as the usual tone looks
+_AROUND, _FILLED_AROUND = 4, 2  # parts of the shorter side, of which one is as far as the usual tone looks
 _BESIDE, _FILLED_BESIDE = 5, 3  # and the paper between strokes
 _FILLED = (0.2, 0.5)  # share of a picture that is ink where it is cut close to the digit: least and most
 _FRAME = 0.9  # share of its outermost pixels that are paper there
