@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from torchcaps.viz import (
 from ..records import Details, Rows, details_of
 
 _CHARTS = {"quantized_accuracy": ("Accuracy, quantized", "%", 100), "entropy": ("Entropy", "bits", 1)}
-_APART = 2.5  # percent of sparsity between two epochs that are named
+_APART = 6.0, 0.08  # between two epochs that are named: percent of sparsity, or share of the range of values
 
 
 def chart_keys(rows: Rows) -> bytes:
@@ -74,23 +75,41 @@ def chart_training(rows: Rows) -> bytes:
     """Accuracy and entropy against the sparsity reached along each training, with some epochs named."""
     first = {row.setting: row for row in reversed(rows)}
     runs = [run for name in details_of(rows) for run in first[name].runs if run.details]
-    charts = [
-        LineChart(
-            title,
-            {f"seed {run.facts.seed}": _along(run.details, key, scale) for run in runs},
-            across="sparsity, %; numbers are epochs",
-            unit=unit,
+    charts = []
+    for key, (title, unit, scale) in _CHARTS.items():
+        curves = {f"seed {run.facts.seed}": _along(run.details, key, scale) for run in runs}
+        charts.append(
+            LineChart(title, _with_names(curves), across="sparsity, %; numbers are epochs", unit=unit)
         )
-        for key, (title, unit, scale) in _CHARTS.items()
-    ]
     return to_png(draw_lines(charts))
 
 
-def _along(run: Details, key: str, scale: int) -> list[tuple[float, Measured]]:
-    points, last = [], -np.inf
-    columns = (run.series[name].tolist() for name in ("sparsity", key, "epoch"))
-    for share, value, epoch in zip(*columns, strict=True):
-        is_named = abs(100 * share - last) > _APART
-        points.append((100 * share, Measured(scale * value, words=f"{epoch}" if is_named else "")))
-        last = 100 * share if is_named else last
-    return points
+class _Point(NamedTuple):
+    """What an epoch reached: its sparsity in percent and its value."""
+
+    epoch: int
+    sparsity: float
+    value: float
+
+
+def _along(run: Details, key: str, scale: int) -> list[_Point]:
+    columns = (run.series[name].tolist() for name in ("epoch", "sparsity", key))
+    return [_Point(epoch, 100 * share, scale * value) for epoch, share, value in zip(*columns, strict=True)]
+
+
+def _with_names(curves: Mapping[str, Sequence[_Point]]) -> dict[str, list[tuple[float, Measured]]]:
+    """The curves with the names of epochs at points that are apart from all that have one."""
+    values = [point.value for curve in curves.values() for point in curve]
+    apart = _APART[1] * (max(values) - min(values))
+    named: list[_Point] = []
+    charted: dict[str, list[tuple[float, Measured]]] = {seed: [] for seed in curves}
+    for seed, curve in curves.items():
+        for point in curve:
+            is_named = all(
+                abs(point.sparsity - other.sparsity) > _APART[0] or abs(point.value - other.value) > apart
+                for other in named
+            )
+            named += [point] if is_named else []
+            words = f"{point.epoch}" if is_named else ""
+            charted[seed].append((point.sparsity, Measured(point.value, words=words)))
+    return charted
