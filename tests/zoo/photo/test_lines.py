@@ -5,6 +5,8 @@ import pytest
 from PIL import Image, ImageDraw, ImageFilter
 from zoo.handwriting import on_paper, written
 
+from torchcaps.suites.photographs.camera import take_photograph
+from torchcaps.suites.photographs.scene import Scene, draw_chance
 from torchcaps.zoo import NoDigitError, prepare_digit
 from torchcaps.zoo.photo.lines import without_lines
 
@@ -47,6 +49,14 @@ def test_a_digit_is_the_same_without_the_lines_below_it(falls, digit, drawn):
 def test_an_empty_sheet_with_lines_is_refused(falls, drawn):
     with pytest.raises(NoDigitError, match="no digit to be seen"):
         prepared("", drawn(falls))
+
+
+@pytest.mark.parametrize("number", [77003, 77007, 77009])
+def test_dark_squares_are_erased_also_where_they_are_fainter(number):
+    """Grain is measured between them: they are strong themselves, and half as strong between two pixels."""
+    page = take_photograph(None, Scene(rows=5.0, columns=5.0, line=90.0), draw_chance(number))
+    with pytest.raises(NoDigitError, match="no digit to be seen"):
+        prepare_digit(page)
 
 
 def test_strokes_across_a_line_stay_and_thick_ones_along_it_too():

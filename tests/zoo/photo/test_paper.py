@@ -45,3 +45,16 @@ def test_a_hairline_is_looked_for_in_all_pixels_of_a_picture_between_two_working
     ink = np.zeros((600, 800))
     ink[200:300, 400] = 0.5
     assert _best_size(ink) == 800
+
+
+@pytest.mark.parametrize(
+    ("paper", "ink", "words"),
+    [(220, 30, "(dark on bright)"), (220, 150, "(dark on bright)"), (60, 210, "(bright on dark)")],
+)
+@pytest.mark.parametrize("corner", [90, 150, 220, 300])
+def test_a_corner_beside_a_shadow_is_no_ink(corner, paper, ink, words):
+    """Most of the page is in shadow, and the light of a corner is far from its usual tone."""
+    from_corner = 640 - COLUMNS + 1.2 * ROWS
+    light = np.where(from_corner < corner, 1.0, 0.5)
+    page = (paper + (ink - paper) * written("2", SIZE, BOX, pen=5)) * light
+    assert words in prepare_digit(Image.fromarray(page.astype("u1"))).words

@@ -11,13 +11,15 @@ from PIL import Image
 from torchcaps.core import UserError
 
 from .lines import without_lines
-from .paper import paper_between, usual_tone
+from .marks import label_marks
+from .paper import fills, frame_of, paper_between, usual_tone
 from .size import Levels, smaller
 
 WORKING = 256  # longest side in which the digit is looked for; grain and texture are averaged away
 _FINER = (512, 1024)  # and for one that is too small or too thin for that
 _GAIN = 2.0  # times the contrast of ink where strokes are thinner than a pixel of the coarser size
 _LEAST_CONTRAST = 0.08  # share of the tone of the paper
+_LIGHT, _INK_BESIDE = 0.5, 0.2  # share of the strongest that light has on the page at most, and ink at least
 _STRONGEST = 40  # pixels that count as full ink
 _GRAIN, _FINE_GRAIN = 4.5, 9.0  # times the median deviation of the paper: its grain is nowhere that strong
 _DARKEST = 0.25  # share of the full tone below which paper is no paper, but a table
@@ -47,7 +49,7 @@ class Ink(NamedTuple):
 def find_ink(grey: Image.Image, known: NDArray[np.bool_], nearer: int) -> Ink:
     """The ink on the known pixels, without ruled lines; its paper is looked for `nearer` times as near."""
     levels = np.asarray(grey, dtype=np.float64)
-    is_darker = _is_darker(levels - usual_tone(grey, nearer))
+    is_darker = _is_darker(levels, usual_tone(grey, nearer))
     sign = -1 if is_darker else 1
     paper = paper_between(grey, sign, nearer)
     ink, is_ruled = without_lines(_contrast(sign * (levels - paper), paper), known)
@@ -64,14 +66,24 @@ def _contrast(difference: Levels, paper: Levels) -> Levels:
     return difference / np.maximum(paper, max(_DARKEST * paper.max(), _BLACK))
 
 
-def _is_darker(above: Levels) -> bool:
-    """Whether what differs most from the paper is darker, in the size in which it differs most."""
-    found = []
-    for longest in (WORKING, *_FINER):
-        small = smaller(above, longest)
-        found.append(np.percentile(small, (_rarest(small), 100 - _rarest(small))))
-    darkest, brightest = max(found, key=lambda pair: max(-pair[0], pair[1]))
-    return bool(-darkest >= brightest)
+def _is_darker(levels: Levels, tone: Levels) -> bool:
+    """Whether ink is darker than the paper, in the size in which anything differs most from its tone.
+
+    What differs most and runs off the page may be the light beside a shadow: marks on the page decide then.
+    """
+    sizes = [smaller(levels - tone, longest) for longest in (WORKING, *_FINER)]
+    small = max(sizes, key=lambda above: max(full_of(-above), full_of(above)))
+    most, sign = max((full_of(sign * small), sign) for sign in (1, -1))
+    may_be_light = not fills(smaller(levels, WORKING)) and _on_page(sign * small) < _LIGHT * most
+    is_ink = not (may_be_light and _on_page(-sign * small) >= _INK_BESIDE * most)
+    return is_ink == (sign < 0)
+
+
+def _on_page(small: Levels) -> float:
+    """What counts as full ink without the marks that run off the page."""
+    labels = label_marks(small >= _LIGHT * full_of(small))
+    outside = np.setdiff1d(frame_of(labels), 0)
+    return full_of(np.where(np.isin(labels, outside), 0.0, small))
 
 
 def _best_size(ink: Levels) -> int:

@@ -10,7 +10,7 @@ from .size import Levels, resized, smaller, strongest_within
 
 _SEARCHED = 256  # longest side in which lines are looked for
 _FAINT = 0.07  # share of the strongest ink below which there is none
-_GRAIN = 4.5  # times the median deviation of the paper: most of its grain is weaker
+_GRAIN = 4.5  # times the median deviation of the paper to its brighter side: most of its grain is weaker
 _WIDEST = 4  # pixels there that a line is wide at most
 _STEEPEST = 0.7  # pixels that it rises to a pixel along: 35 degrees
 _SLOPES = 181  # that are tried: they part by a pixel and a half at the end of a line
@@ -40,9 +40,8 @@ def without_lines(ink: Levels, known: _Pixels) -> tuple[Levels, bool]:
 def _of_rows(ink: Levels, known: _Pixels) -> _Pixels:
     """The ink of lines that are more level than upright."""
     small, seen = smaller(ink, _SEARCHED), smaller(known.astype(np.float64), _SEARCHED) >= 0.5
-    paper, full = np.percentile(small, (50, 99.9))
-    grain = float(np.median(np.abs(small - paper)))
-    least = paper + max(_FAINT * (full - paper), _GRAIN * grain)
+    brighter, paper, full = np.percentile(small, (25, 50, 99.9))  # lines make nothing brighter
+    least = paper + max(_FAINT * (full - paper), _GRAIN * (paper - brighter))
     is_thin = _thin(small >= least)
     lines = _lines(widened(is_thin) & seen, seen)
     if not (lines & is_thin).any():
