@@ -153,8 +153,8 @@ class Experiment:
         draw: Makes a PNG of the rows of the experiment; None while the runs that it shows are missing.
         curve: Finds in one result how a metric went within the run: numbers by what they are drawn against.
         deviations: Where the runs differ from the thesis's, in sentences.
-        other_data: Metrics of which the thesis's figures are of other images or flights than ours. They stand
-            beside ours, and no verdict is given on them.
+        other_data: Metrics of which the thesis's figures are of other images, flights or GPUs than ours. They
+            stand beside ours, and no verdict is given on them.
         counted: Metrics that follow from the network of a setting: no seed, training or machine changes them,
             so one run decides the thesis's figures. It is said here and not of the metric, because the same
             one may depend on the seed elsewhere, as widths do that a search finds.
