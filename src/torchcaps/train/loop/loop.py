@@ -34,7 +34,7 @@ from .divergence import broken_step, broken_validation
 from .kept import CHECKPOINT, KeptRun
 from .out_of_memory import explain_out_of_memory
 from .session import Session
-from .warm_start import adopt_widths
+from .warm_start import FindStart, adopt_widths
 from .watch import Silent, StoppedError, Watcher
 
 
@@ -45,14 +45,17 @@ def train(
     *,
     resume: bool = False,
     watcher: Watcher | None = None,
+    find_start: FindStart = Path,
 ) -> TrainResult:
     """Train as `recipe` says and leave the run in folder `out`; the content of its result.json.
 
     The weights kept are those of the best epoch on the validation images; of the last epoch where the run
     prunes, for it is the sparsest. A run that was killed, at any moment, continues with `resume=True` and
-    ends as if it had not been; so does a finished one when the recipe now asks for more epochs.
+    ends as if it had not been; so does a finished one when the recipe now asks for more epochs. What
+    `recipe.start_from` names is asked of `find_start`.
     """
-    out, machine, recipe = Path(out), settled(machine or Machine()), adopt_widths(recipe, Path(out))
+    out, machine = Path(out), settled(machine or Machine())
+    recipe = adopt_widths(recipe, out, find_start)
     _check_shared(recipe, machine)
     check_folder(recipe, out, resume=resume)
     if is_finished(recipe, out):
@@ -66,7 +69,7 @@ def train(
         if fabric.is_global_zero:
             check_folder(recipe, out, resume=resume)  # another process may have started in it meanwhile
         is_continued = (out / CHECKPOINT).is_file()
-        session = Session(fabric, recipe, machine.data_dir, is_continued=is_continued)
+        session = Session(fabric, recipe, machine.data_dir, is_continued=is_continued, find_start=find_start)
         if recipe.data.name.startswith(FOLDER_PREFIX):  # an unreadable test image is reported before training
             session.source.test(torch.device("cpu"))
         run = KeptRun(session, out, machine.precision)
