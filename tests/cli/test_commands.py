@@ -37,6 +37,7 @@ from torchcaps.core import EXTRAS, UserError
 from torchcaps.data import write_twin
 from torchcaps.storage import load_weights, save_weights
 from torchcaps.train import load_recipe, load_run, load_split
+from torchcaps.zoo.entry import PACKAGED
 
 from command import completed as torchcaps
 
@@ -244,6 +245,38 @@ def test_a_finished_run_is_not_trained_again(run):
         "train", run.parent / "small.yaml", "--device", "cpu", "--out", run, "--resume", "--json"
     )
     assert json.loads(done.stdout) == json.loads((run / "result.json").read_text())
+
+
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_a_run_that_starts_from_a_pretrained_network_goes_on_where_the_package_moved(
+    has_checkpoint, tmp_path, monkeypatch
+):
+    name, out = "dr_capsnet_minimal.mnist", tmp_path / "run"
+    data = ("data.name=synthetic_mnist", "data.limit=40", "data.validation=0.2", "batch_size=16")
+    changes = (f"start_from={name}", *data, "optim.learning_rate=1e-8")  # the weights hardly move
+    options = [part for change in changes for part in ("--set", change)]
+    command = ["train", "mnist/dr_capsnet_minimal", *options, "--device", "cpu", "--out", out]
+    assert torchcaps(*command, "--set", "epochs=1").returncode == 0
+    assert json.loads((out / "recipe.json").read_text())["start_from"] == name
+    if not has_checkpoint:  # it was killed in its first epoch
+        for path in ("last.ckpt", "metrics.jsonl", "weights.safetensors", "result.json"):
+            (out / path).unlink()
+    moved = shutil.copytree(PACKAGED / name, tmp_path / "elsewhere" / name)
+    for module in ("entry", "store"):
+        monkeypatch.setattr(f"torchcaps.zoo.{module}.PACKAGED", moved.parent)
+    done = torchcaps(*command, "--set", "epochs=2", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert len((out / "metrics.jsonl").read_text().splitlines()) == 2
+    learnt, given = (load_weights(folder / "weights.safetensors")[0] for folder in (out, moved))
+    assert all(torch.allclose(learnt[each], given[each].float(), atol=1e-5) for each in learnt)
+
+
+@pytest.mark.parametrize("command", ["train", "rem"])
+def test_a_misspelt_network_to_start_from_is_refused(command, tmp_path):
+    options = ("--set", "start_from=dr_capsnet_minimal.mnst", "--out", tmp_path / "run", "--device", "cpu")
+    done = torchcaps(command, "mnist/dr_capsnet_minimal", *options)
+    assert "did you mean dr_capsnet_minimal.mnist" in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def literal_command(said):

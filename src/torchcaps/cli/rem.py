@@ -21,7 +21,6 @@ from .terminal import (
     Quiet,
     choose_device,
     choose_machine,
-    found_start,
     levels_for,
     print_json,
     print_table,
@@ -126,6 +125,7 @@ def _training(
     from torchcaps.core import UnknownNameError, UserError
     from torchcaps.pages import with_rem
     from torchcaps.train import packaged_recipes, recipe_for_data, run_name
+    from torchcaps.zoo import find_run
 
     is_file = source.endswith((".yaml", ".yml"))
     try:
@@ -135,18 +135,20 @@ def _training(
             raise
         raise UserError(f"{source} holds no run (no recipe.json); {error}") from error
     name = Path(source).stem if is_file and data is None else run_name(source, fitted)
+    find_run(fitted.recipe.start_from)  # says what a name that is nearly right may be
     return _Training(
-        fitted._replace(recipe=with_rem(found_start(fitted.recipe))), out / f"{name.removesuffix('_rem')}-rem"
+        fitted._replace(recipe=with_rem(fitted.recipe)), out / f"{name.removesuffix('_rem')}-rem"
     )
 
 
 def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
     from torchcaps.train import load_run, train
+    from torchcaps.zoo import find_run
 
     if not is_quiet:
         say_chosen(training.fitted)
     with ProgressBar(is_shown=not is_quiet) as bar:
-        train(training.recipe, training.folder, machine, resume=True, watcher=bar)
+        train(training.recipe, training.folder, machine, resume=True, watcher=bar, find_start=find_run)
     return load_run(training.folder)
 
 

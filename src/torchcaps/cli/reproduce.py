@@ -207,7 +207,7 @@ def _summary(experiment: Experiment, out: Path, done: RunCounts, which: _Which) 
 
     words = f"{experiment.label}: {done.done} of {done.planned} runs done, {done.failed} failed"
     if done.failed:
-        folder = out / experiment.slug / which["budget"]
+        folder = out / experiment.slug
         words += f" (why stands in error.json in their folders below {folder}; delete it to try again)"
     outdated = len(outdated_runs(experiment.planned(**which), out))
     return (

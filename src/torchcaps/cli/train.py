@@ -22,7 +22,6 @@ from .terminal import (
     Resume,
     choose_machine,
     faster_precision,
-    found_start,
     is_first_process,
     print_json,
     say_chosen,
@@ -51,15 +50,17 @@ def command(
 ) -> None:
     """Train a model as a recipe says, on its data or yours."""
     from torchcaps.train import Several, TensorBoard, recipe_for_data, run_name, train
+    from torchcaps.zoo import find_run
 
     fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir, devices=devices)
-    settings, folder = found_start(fitted.recipe), out or Path("runs") / run_name(recipe, fitted)
+    settings, folder = fitted.recipe, out or Path("runs") / run_name(recipe, fitted)
     if not quiet and is_first_process():
         say_chosen(fitted)
     machine = choose_machine(device, precision, data_dir, devices=devices, quiet=quiet)
     with ProgressBar(is_shown=not (json or quiet)) as bar:
         events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
-        result = train(settings, folder, machine, resume=resume, watcher=Several(bar, *events))
+        watcher = Several(bar, *events)
+        result = train(settings, folder, machine, resume=resume, watcher=watcher, find_start=find_run)
     if not is_first_process():
         return
     if json:

@@ -123,7 +123,10 @@ def _without_runs(label: str) -> Progress:
 
 
 def _describe(experiment: Experiment, out: Path, results: Path, data_dir: Path | None) -> Progress:
-    runs = {budget: count_runs(experiment.planned(budget), out) for budget in BUDGETS}
+    runs = {
+        budget: count_runs((run for run in experiment.planned(budget) if run.budget == budget), out)
+        for budget in BUDGETS
+    }
     has_results = (results / f"{experiment.slug}.json").is_file()
     rows = load_rows(results, experiment.slug) if has_results else []
     accuracies = by_setting(rows, "test_accuracy").values()

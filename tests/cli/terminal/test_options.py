@@ -1,16 +1,13 @@
 """Options that several commands share."""
 
 import os
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
-from torchcaps.cli.terminal import found_start, writable
+from torchcaps.cli.terminal import writable
 from torchcaps.core import UserError
-from torchcaps.train import load_recipe
 
 
 @pytest.fixture
@@ -54,14 +51,3 @@ def test_a_run_is_not_even_loaded_for_a_locked_folder(locked, command):
     (locked / "recipe.json").write_text("{}")
     answer = CliRunner().invoke(app, [str(locked) if word == "RUN" else word for word in command])
     assert "nothing may be written" in str(answer.exception)
-
-
-def test_a_training_may_start_from_a_pretrained_network_by_its_name(tmp_path):
-    recipe = load_recipe("mnist/dr_capsnet")
-    named = found_start(replace(recipe, start_from="dr_capsnet_minimal.mnist"))
-    assert (Path(named.start_from) / "weights.safetensors").is_file()
-    for other in ("", str(tmp_path), "runs/mine/"):
-        given = replace(recipe, start_from=other)
-        assert found_start(given) == given
-    with pytest.raises(UserError, match=r"did you mean dr_capsnet_minimal\.mnist"):
-        found_start(replace(recipe, start_from="dr_capsnet_minimal.mnst"))

@@ -23,7 +23,7 @@ from torchcaps.experiments.backbones.claims import (
 from torchcaps.experiments.backbones.footprint import count_costs, measure_inference, measure_training
 from torchcaps.experiments.plan import PlannedRun
 from torchcaps.experiments.records import Protocol, load_rows
-from torchcaps.experiments.results import gather_runs
+from torchcaps.experiments.results import gather_runs, judged_figures
 from torchcaps.experiments.runner import run_missing
 from torchcaps.layers.backbone import create_trunk
 from torchcaps.models import create_model
@@ -247,6 +247,12 @@ def test_the_runs_that_can_be_made_decide_the_claim_about_frozen_trunks(lost, ve
     noted = [replace(row, protocols=(Protocol(budget="quick", note=settings[0].note),)) for row in found]
     assert "same images" in settings[0].note
     assert PHOTOGRAPH_CLAIMS[2].check(lambda label: noted).verdict == verdict
+
+
+def test_memory_and_times_of_another_gpu_are_not_judged():
+    verdicts = {row.metric: verdict for row, verdict in judged_figures(TABLE, load_rows(RESULTS, TABLE.slug))}
+    assert verdicts["gpu_memory_gb"] == verdicts["epoch_seconds"] == "other data"
+    assert verdicts["training_gflops"] == "confirmed"
 
 
 def test_the_table_claims_a_fall():

@@ -49,6 +49,15 @@ def test_rows_are_the_means_of_their_runs(path):
         assert row.ours == pytest.approx(sum(values) / len(values), abs=1e-3)
 
 
+@pytest.mark.parametrize("label", EXPERIMENTS.names())
+def test_rows_are_called_quick_where_a_full_run_is_longer(label):
+    experiment = EXPERIMENTS[label]
+    settings = {setting.name: setting for setting in experiment.settings}
+    for row in rows_in(ROOT / "results")(label):
+        if row.budget == "quick" and row.setting in settings:
+            assert experiment.run_of(settings[row.setting], "quick", seed=42).budget == "quick"
+
+
 @pytest.mark.slow
 def test_committed_rows_are_those_that_the_packed_runs_give(tmp_path):
     with tarfile.open(ROOT / "results" / "runs.tar.gz") as packed:

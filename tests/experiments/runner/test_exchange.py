@@ -180,7 +180,7 @@ def test_the_command_says_where_the_errors_of_failed_runs_are(tmp_path):
     command = ["reproduce", "smoke-mnist", "--budget", "quick", "--minutes", "0"]
     done = CliRunner().invoke(app, [*command, "--out", str(tmp_path), "--results", str(tmp_path / "r")])
     assert "0 of 24 runs done, 1 failed (why stands in error.json" in done.output
-    assert f"below {folder.parent}; delete it to try again" in done.output
+    assert f"below {tmp_path / 'smoke-mnist'}; delete it to try again" in done.output
     assert done.exit_code == 1
 
 

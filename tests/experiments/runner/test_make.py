@@ -269,6 +269,33 @@ def test_a_budget_changes_the_recipe_and_a_setting_adds_to_it(experiment):
     assert (full.epochs, full.patience) == (2, 0)
 
 
+def test_a_quick_run_is_a_full_one_where_nothing_makes_it_smaller(experiment, tmp_path):
+    alike, other = experiment.settings[1:]
+    settings = (alike, replace(other, budgets={"quick": {"epochs": 1}}))
+    mixed = replace(experiment, settings=settings, perform=_found)
+    assert [run.budget for run in mixed.planned("quick", 1)] == ["full", "quick"]
+    assert [run.budget for run in mixed.planned("smoke", 1)] == ["smoke", "smoke"]
+    run_missing(mixed, tmp_path, CPU, budget="quick")
+    assert run_missing(mixed, tmp_path, CPU, visit=Visit(0.0)).done == 2  # of the first setting
+    gather_runs(mixed, tmp_path, tmp_path, budget="quick", command="c")
+    rows = load_rows(tmp_path, mixed.slug)
+    assert [(row.setting, row.budget) for row in rows] == [("small, one", "full"), ("small, two", "quick")]
+
+
+def _found(job):
+    job.leave_result(Outcome(metrics={"test_accuracy": 0.5}, **FACTS))
+
+
+def test_runs_that_others_look_at_are_full_where_nothing_makes_them_smaller(experiment, tmp_path):
+    source = replace(experiment, settings=experiment.settings[1:2], perform=_found)
+    setting = replace(source.settings[0], reuses="small, one", budgets={"quick": {"epochs": 1}})
+    taker = replace(source, label="fig:taker", settings=(setting,), perform=take_over((source,), _found))
+    assert run_missing(taker, tmp_path, CPU, budget="quick", seeds=1).done == 1
+    assert [path.parent for path in tmp_path.glob("fig-some-thing/*/*/result.json")] == [
+        next(source.planned("full")).folder(tmp_path)
+    ]
+
+
 def test_a_visit_ends_in_time_and_the_next_goes_on(experiment, tmp_path):
     assert run_missing(experiment, tmp_path, CPU, visit=Visit(0.0)).left == 6
     assert run_missing(experiment, tmp_path, CPU, seeds=1).done == 2
@@ -384,6 +411,17 @@ def test_the_list_names_every_table_with_its_state(tmp_path):
         assert found[label].state == "data missing"
     assert found["fig:fashion"].state == "data missing"
     assert found["fig:fashion"].planned == 6 * 3 * 3 * 5
+
+
+def test_the_list_counts_a_run_once_and_as_full_where_quick_ones_are_no_smaller(tmp_path):
+    found = []
+    for label in ("smoke-mnist", "fig:fashion"):
+        folder = next(EXPERIMENTS[label].planned("quick")).folder(tmp_path)
+        folder.mkdir(parents=True)
+        (folder / "result.json").write_text("{}")
+        listed = {progress.label: progress for progress in list_experiments(tmp_path, tmp_path, tmp_path)}
+        found.append((listed[label].full, listed[label].quick))
+    assert found == [(1, 0), (0, 1)]
 
 
 def test_a_smoke_run_of_every_family_tests_few_images():

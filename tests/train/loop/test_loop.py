@@ -371,6 +371,16 @@ def test_a_broken_gradient_is_found():
     assert find_non_finite(model, steps()) == "the gradient of '2.weight'"
 
 
+def test_steps_are_replayed_from_the_weights_that_the_recipe_names(tmp_path, monkeypatch):
+    def find_start(name):
+        return {"good": tmp_path / "good"}[name]
+
+    monkeypatch.setattr("torchcaps.train.loop.divergence.find_non_finite", lambda model, steps: None)
+    train(recipe(epochs=1), tmp_path / "good", CPU)
+    session = Session(launch(CPU), recipe(start_from="good"), None, find_start=find_start)
+    assert "step 1 of epoch 1" in str(broken_step(KeptRun(session, tmp_path, "32"), None, epoch=0, step=0))
+
+
 def test_steps_are_replayed_up_to_the_broken_one_of_a_later_epoch(tmp_path, monkeypatch):
     """The last checkpoint may be epochs ago: the steps between are sound."""
     replayed = []

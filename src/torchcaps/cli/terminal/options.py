@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from torchcaps.parse import Levels
-    from torchcaps.train import Machine, Recipe, Run
+    from torchcaps.train import Machine, Run
 
 
 def found_run(value: Path) -> Path:
@@ -19,16 +18,6 @@ def found_run(value: Path) -> Path:
     from torchcaps.zoo import find_run
 
     return find_run(value)
-
-
-def found_start(recipe: Recipe) -> Recipe:
-    """The recipe, where it starts from a pretrained network with the folder of that instead of its name."""
-    from torchcaps.zoo import find_run, is_pretrained
-
-    if not recipe.start_from:
-        return recipe
-    found = find_run(recipe.start_from)  # also says what a name that is nearly right may be
-    return replace(recipe, start_from=str(found)) if is_pretrained(recipe.start_from) else recipe
 
 
 def named_data(value: str | None) -> str | None:

@@ -186,6 +186,7 @@ register(
         perform=measure_published,
         claims=TABLE_CLAIMS,
         counted=("bottleneck", "primary_capsules", "training_gflops"),
+        other_data=("gpu_memory_gb", "epoch_seconds"),  # random images, on another GPU
         deviations=(
             "Widths are EagleEye's published ones, as in the thesis: a bottleneck that agrees says that the "
             "network is the same, not that a search found it. In eights: the next multiples of eight.",

@@ -49,13 +49,8 @@ class PlannedRun:
     @property
     def recipe(self) -> Recipe:
         """The recipe with the changes of setting, budget and seed."""
-        changes = join_changes(
-            self.setting.changes,
-            self.experiment.budgets.get(self.budget, {}),
-            self.setting.budgets.get(self.budget, {}),
-            {"seed": self.seed},
-        )
-        return load_recipe(self.setting.recipe, changes=changes)
+        changes = self.experiment.changes_of(self.setting, self.budget)
+        return load_recipe(self.setting.recipe, changes={**changes, "seed": self.seed})
 
     def folder(self, out: Path) -> Path:
         """Where the run is kept, below the folder of all runs."""
@@ -152,13 +147,14 @@ class Experiment:
         at_once: Runs side by side on one GPU, unless the visit says otherwise; 1 where runs are timed or
             share what they make.
         metrics: What becomes rows.
-        budgets: The changes that make a run smaller than the thesis's; "full" has none.
+        budgets: The changes that make a run smaller than the thesis's; "full" has none. A setting that
+            nothing makes smaller has full runs where quick ones are asked for.
         perform: Makes one run in its folder. It leaves `result.json` last, and goes on where it stopped.
         draw: Makes a PNG of the rows of the experiment; None while the runs that it shows are missing.
         curve: Finds in one result how a metric went within the run: numbers by what they are drawn against.
         deviations: Where the runs differ from the thesis's, in sentences.
-        other_data: Metrics of which the thesis's figures are of other images or flights than ours. They stand
-            beside ours, and no verdict is given on them.
+        other_data: Metrics of which the thesis's figures are of other images, flights or GPUs than ours. They
+            stand beside ours, and no verdict is given on them.
         counted: Metrics that follow from the network of a setting: no seed, training or machine changes them,
             so one run decides the thesis's figures. It is said here and not of the metric, because the same
             one may depend on the seed elsewhere, as widths do that a search finds.
@@ -208,7 +204,17 @@ class Experiment:
         """One seed of every setting before the second seed of any."""
         for seed in range(FIRST_SEED, FIRST_SEED + (seeds or self.seeds)):
             for setting in self.settings:
-                yield PlannedRun(experiment=self, setting=setting, budget=budget, seed=seed)
+                yield self.run_of(setting, budget, seed)
+
+    def run_of(self, setting: Setting, budget: Budget, seed: int) -> PlannedRun:
+        """The run of a setting; it has the full budget where nothing makes a quick one smaller."""
+        if budget == "quick" and self.changes_of(setting, "quick") == self.changes_of(setting, "full"):
+            budget = "full"
+        return PlannedRun(experiment=self, setting=setting, budget=budget, seed=seed)
+
+    def changes_of(self, setting: Setting, budget: Budget) -> dict[str, object]:
+        """What a setting changes of its recipe in a budget."""
+        return join_changes(setting.changes, self.budgets.get(budget, {}), setting.budgets.get(budget, {}))
 
 
 EXPERIMENTS: Registry[Experiment] = Registry("experiment")

@@ -25,7 +25,7 @@ def setting_of(tables: Sequence[Experiment], name: str) -> tuple[Experiment, Set
 def make_reused(job: Job, tables: Sequence[Experiment]) -> Path:
     """The folder of the run that the run of `job` reuses; it is made first if it is not there."""
     table, setting = setting_of(tables, job.run.setting.reuses)
-    source = replace(job, run=replace(job.run, experiment=table, setting=setting))
+    source = replace(job, run=table.run_of(setting, job.run.budget, job.run.seed))
     if not (source.folder / "result.json").is_file():
         table.perform(source)
     return source.folder

@@ -134,17 +134,16 @@ def rows_of_runs(experiment: Experiment, out: Path, *, budget: Budget) -> list[R
     """The rows that the finished runs of an experiment give."""
     rows: list[Row] = []
     for setting in experiment.settings:
-        results = _results_of(experiment, setting, out, budget)
-        rows += _rows_of_setting(experiment, setting, results, budget)
+        any_run = experiment.run_of(setting, budget, seed=0)
+        rows += _rows_of_setting(any_run, _results_of(any_run, out))
     return rows
 
 
-def _results_of(experiment: Experiment, setting: Setting, out: Path, budget: Budget) -> list[RunResult]:
-    """The results of the finished runs of a setting, whatever their seeds, that were made with one recipe.
+def _results_of(any_run: PlannedRun, out: Path) -> list[RunResult]:
+    """The results of the finished runs like `any_run`, whatever their seeds, that were made with one recipe.
 
     That is the recipe of the plan; where no run has it, the older one that most of them have.
     """
-    any_run = PlannedRun(experiment=experiment, setting=setting, budget=budget, seed=0)
     folder = any_run.folder(out)
     start = folder.name.removesuffix("0")  # the name of another setting may begin with it too
     paths = sorted(folder.parent.glob(f"{start}[0-9]*/result.json"))
@@ -155,11 +154,10 @@ def _results_of(experiment: Experiment, setting: Setting, out: Path, budget: Bud
     return alike.get(planned_with(any_run)) or max(alike.values(), key=len, default=[])
 
 
-def _rows_of_setting(
-    experiment: Experiment, setting: Setting, results: Sequence[RunResult], budget: Budget
-) -> Iterator[Row]:
+def _rows_of_setting(any_run: PlannedRun, results: Sequence[RunResult]) -> Iterator[Row]:
     """A row for each metric; the first one carries the details of the runs, which may hold pictures."""
-    protocols = [_protocol(result, budget, setting.note) for result in results]
+    experiment, setting = any_run.experiment, any_run.setting
+    protocols = [_protocol(result, any_run.budget, setting.note) for result in results]
     measured = [name for name in experiment.metrics if any(name in result.metrics for result in results)]
     for metric in measured:
         having = [result for result in results if metric in result.metrics]

@@ -22,7 +22,14 @@ class DivergedError(UserError):
 def broken_step(run: KeptRun, data_dir: Path | None, epoch: int, step: int) -> DivergedError:
     """The error for a step whose loss is not finite; replays from the last checkpoint, uncaptured."""
     is_continued = run.checkpoint.is_file()
-    twin = Session(run.session.fabric, run.session.recipe, data_dir, capture=False, is_continued=is_continued)
+    twin = Session(
+        run.session.fabric,
+        run.session.recipe,
+        data_dir,
+        capture=False,
+        is_continued=is_continued,
+        find_start=run.session.find_start,
+    )
     replay = KeptRun(twin, run.out, run.precision)
     if is_continued:
         replay.restore()

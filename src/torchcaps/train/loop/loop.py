@@ -15,8 +15,8 @@ from torchcaps.data import FOLDER_PREFIX
 from torchcaps.inspection import count_parameters, watch_health
 from torchcaps.storage import write_json
 
-from ..machine import Machine, launch, settled
-from ..recipe import Recipe, recipe_as_json
+from ..machine import Machine, device_of, launch, settled
+from ..recipe import Recipe, recipe_as_json, require_memory_to_train
 from ..run import (
     TrainResult,
     check_folder,
@@ -34,7 +34,7 @@ from .divergence import broken_step, broken_validation
 from .kept import CHECKPOINT, KeptRun
 from .out_of_memory import explain_out_of_memory
 from .session import Session
-from .warm_start import adopt_widths
+from .warm_start import FindStart, adopt_widths
 from .watch import Silent, StoppedError, Watcher
 
 
@@ -45,26 +45,31 @@ def train(
     *,
     resume: bool = False,
     watcher: Watcher | None = None,
+    find_start: FindStart = Path,
 ) -> TrainResult:
     """Train as `recipe` says and leave the run in folder `out`; the content of its result.json.
 
     The weights kept are those of the best epoch on the validation images; of the last epoch where the run
     prunes, for it is the sparsest. A run that was killed, at any moment, continues with `resume=True` and
-    ends as if it had not been; so does a finished one when the recipe now asks for more epochs.
+    ends as if it had not been; so does a finished one when the recipe now asks for more epochs. What
+    `recipe.start_from` names is asked of `find_start`.
     """
-    out, machine, recipe = Path(out), settled(machine or Machine()), adopt_widths(recipe, Path(out))
+    out, machine = Path(out), settled(machine or Machine())
+    recipe = adopt_widths(recipe, out, find_start)
     _check_shared(recipe, machine)
     check_folder(recipe, out, resume=resume)
     if is_finished(recipe, out):
         metrics = (f"metrics.test_{each.name}" for each in recipe.task.metrics)
         return cast(TrainResult, read_result(out, "seconds", "metrics.best_epoch", *metrics))
     check_outside_classes(recipe, out, machine.data_dir)
+    if device_of(machine).type == "cpu":  # a GPU says by itself that its memory is full
+        require_memory_to_train(recipe, bytes_each=2 if machine.precision == "bf16" else 4)
     fabric = launch(machine)
     with held_alone(out) if fabric.is_global_zero else nullcontext():
         if fabric.is_global_zero:
             check_folder(recipe, out, resume=resume)  # another process may have started in it meanwhile
         is_continued = (out / CHECKPOINT).is_file()
-        session = Session(fabric, recipe, machine.data_dir, is_continued=is_continued)
+        session = Session(fabric, recipe, machine.data_dir, is_continued=is_continued, find_start=find_start)
         if recipe.data.name.startswith(FOLDER_PREFIX):  # an unreadable test image is reported before training
             session.source.test(torch.device("cpu"))
         run = KeptRun(session, out, machine.precision)

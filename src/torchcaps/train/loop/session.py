@@ -25,7 +25,7 @@ from ..tasks import Evaluation
 from ..techniques import AnnealedTraining, PrunedTraining, Technique
 from .checkpoint import Checkpoint, SessionState
 from .step import CapturedStep, TrainStep, Work
-from .warm_start import start_from
+from .warm_start import FindStart, start_from
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -77,15 +77,17 @@ class Session:
         *,
         capture: bool = True,
         is_continued: bool = False,
+        find_start: FindStart = Path,
     ) -> None:
         self.fabric, self.recipe, self.task = fabric, recipe, recipe.task
+        self.find_start = find_start
         self.network = seeded_model(recipe).to(fabric.device)
         self.source = source_of(recipe, self.network, data_dir)
         self.splits: Splits = self.source.splits(fabric.device)
         self.task.check_model(self.network, self.splits.info)
         self._check_batch()
         if recipe.start_from and not is_continued:  # a checkpoint has all weights: the source may be gone
-            start_from(self.network, Path(recipe.start_from))
+            start_from(self.network, find_start(recipe.start_from))
         if is_better_with_channels_last(self.network, fabric.device):
             use_channels_last(self.network)
         self._build_training(capture)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,15 +12,19 @@ from torchcaps.storage import load_weights, read_mapping, wrong_kind
 
 from ..recipe import Recipe
 
+FindStart = Callable[[str], Path]  # the run folder or file that `recipe.start_from` names
 
-def adopt_widths(recipe: Recipe, out: Path) -> Recipe:
+
+def adopt_widths(recipe: Recipe, out: Path, find_start: FindStart = Path) -> Recipe:
     """The recipe with the trunk widths of the run that it starts from, unless it has its own.
 
     Where that run is gone, those that the run in `out` was started with.
     """
-    places = (folder / "recipe.json" for folder in (Path(recipe.start_from), out))
+    if not recipe.start_from or "trunk_widths" in recipe.model:
+        return recipe
+    places = (folder / "recipe.json" for folder in (find_start(recipe.start_from), out))
     before = next((path for path in places if path.is_file()), None)
-    if not recipe.start_from or "trunk_widths" in recipe.model or before is None:
+    if before is None:
         return recipe
     model = read_mapping(before).get("model")
     widths = model.get("trunk_widths") if isinstance(model, dict) else None
