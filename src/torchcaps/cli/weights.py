@@ -69,6 +69,10 @@ def pack(
     licence: Annotated[
         str, typer.Option("--licence", help="Licence of the data, where they are a folder of yours.")
     ] = "",
+    data_note: Annotated[
+        str,
+        typer.Option("--data-note", help="A sentence on how the data differ from those that are published."),
+    ] = "",
     data: Annotated[
         str | None,
         typer.Option(
@@ -84,7 +88,13 @@ def pack(
     from torchcaps.zoo import Packing, pack_run
 
     packing = Packing(
-        half=half, results=results, setting=setting, licence=licence, data=data, data_dir=data_dir
+        half=half,
+        results=results,
+        setting=setting,
+        licence=licence,
+        data_note=data_note,
+        data=data,
+        data_dir=data_dir,
     )
     with working("packing and comparing"):
         entry = pack_run(run, name, packing, **({} if out is None else {"out": out}))

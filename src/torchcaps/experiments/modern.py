@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .our_data import RECUT_SVHN
 from .plan import (
     BEYOND,
     MISSING,
@@ -189,6 +190,7 @@ register(
             "accuracies of those before them were known, one each, and became the recipes. By validation "
             "accuracy both are ahead of them too; by validation loss the slanted digits are not.",
             "The thesis's figures are those of networks without decoder and without REM.",
+            RECUT_SVHN,
         ),
     )
 )

@@ -32,6 +32,7 @@ class Entry:
         parameters: How many numbers it learnt.
         data: The dataset, as its recipe names it; a folder has the name of what lay in it.
         licence: Of the data.
+        data_note: In a sentence, how the data differ from those that their publisher offers; else "".
         metrics: Of the test images, the leading one first, as the run measured them, or as a command measured
             the stored weights; shares, not percent.
         seed: That of the run.
@@ -49,6 +50,7 @@ class Entry:
     parameters: int
     data: str
     licence: str
+    data_note: str = ""
     metrics: Mapping[str, float]
     seed: int
     evidence: Evidence | None = None

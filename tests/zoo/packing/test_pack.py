@@ -70,6 +70,16 @@ def test_a_damaged_result_is_named_and_nothing_is_packed(result, tmp_path):
     assert not (tmp_path / "zoo").exists()
 
 
+def test_a_card_says_how_the_data_differ_from_those_that_are_published(tmp_path):
+    run = untrained_run(tmp_path / "run", "classification")
+    notes = {"recut": "Images were cut anew.", "as-published": ""}
+    for name, note in notes.items():
+        pack_run(run, f"dr_capsnet_tiny_test.{name}", Packing(data_note=note), out=tmp_path)
+    cards = [(tmp_path / f"dr_capsnet_tiny_test.{name}" / "card.md").read_text() for name in notes]
+    recut, as_published = (next(line for line in card.split("\n") if "Data:" in line) for card in cards)
+    assert recut == f"{as_published} Images were cut anew."
+
+
 def test_no_path_of_a_machine_is_packed(tmp_path):
     data = {"name": f"folder:{tmp_path}/data/phantom-240/splits/share-100"}
     run = untrained_run(tmp_path / "run", "segmentation", data=data, start_from=str(tmp_path / "before"))

@@ -10,6 +10,7 @@ import torch
 from torchcaps.parse import Keys, analyse, quantization_indices
 from torchcaps.train import Run, load_labelled
 
+from ..our_data import RECUT_SVHN, REDUCED_IMAGENETTE
 from ..plan import SMOKE, Claim, Experiment, Job, Outcome, register
 from . import claims
 from .networks import (
@@ -194,8 +195,10 @@ OTHERS_TABLE = register(
             *DEVIATIONS,
             "DR-CapsNet on CIFAR-10 is at 24 px, resized, and at 32 px: its author released both. The thesis "
             "names images of 32 px and the network of Sabour, who crops to 24. Its figures are beside both.",
+            RECUT_SVHN,
             "Imagenette is at 64 px with a first stride of 1, where the thesis has 128 px and a stride of 2: "
             "maps have the same size.",
+            REDUCED_IMAGENETTE,
             "Dogs vs. Cats is missing. The thesis prints for it an accuracy of 97.74 % as trained, of 99.2 % "
             "at 4.05 bits quantized, and with REM of 99.1 % at 2.03 bits and a sparsity of 71.92 %.",
         ),

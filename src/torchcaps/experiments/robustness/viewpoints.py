@@ -7,6 +7,7 @@ from functools import partial
 
 from torchcaps.suites import views_of
 
+from ..our_data import REDUCED_ETH80
 from ..plan import Experiment, Job, Setting, Values, register
 from ..rem import CHAPTER
 from ..rem.setting import Schedule, rem_pair
@@ -138,6 +139,7 @@ register(
             "ETH-80 stands for smallNORB: 8 classes, photographs at 32 px in colour. Two of ten objects in "
             "each class are tested and never trained on. Familiar elevations are at or near the horizon, "
             "familiar azimuths at most 70 degrees from the front.",
+            REDUCED_ETH80,
             "φ are networks trained on familiar elevations, ψ on familiar azimuths.",
             f"{_LEVELS} 9 for eight classes. The thesis has 11, and 6 for the classes of gamma-CapsNet.",
         ),

@@ -100,7 +100,8 @@ def _card(entry: Entry, result: Plain, classes: Sequence[str], ground: Plain, me
         f"Use: `{words.command.format(name=entry.name)}`. It gives {words.gives}."
         + _named(entry, classes)
         + _ground(ground),
-        f"Data: {entry.data.removeprefix(FOLDER_PREFIX)}; licence: {entry.licence}.",
+        f"Data: {entry.data.removeprefix(FOLDER_PREFIX)}; licence: {entry.licence}."
+        + (f" {entry.data_note}" if entry.data_note else ""),
         *measured,
         f"Size: {entry.parameters:,} parameters in {entry.bytes / 1e6:.2f} MB, stored as {entry.stored_as}; "
         f"trained in {_BITS.get(entry.trained_in, entry.trained_in)}.{_rounded(entry)}",

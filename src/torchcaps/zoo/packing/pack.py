@@ -30,6 +30,7 @@ class Packing:
         half: Store floating point weights as float16, half the size; they are computed with in float32.
         results: A result file with rows over seeds, and `setting`, which of them are of this network.
         licence: Of the data, where they are a folder that no dataset describes.
+        data_note: In a sentence, how the data differ from those that their publisher offers.
         data: Where the test images are now, where that is not what the recipe says.
         data_dir: Folder of the datasets.
     """
@@ -38,6 +39,7 @@ class Packing:
     results: Path | None = None
     setting: str = ""
     licence: str = ""
+    data_note: str = ""
     data: str | None = None
     data_dir: Path | None = None
 
@@ -106,6 +108,7 @@ def _described(run: Run, name: str, packing: Packing) -> Entry:
         parameters=count_parameters(run.model),
         data=recipe.data.name,
         licence=_licence(recipe.data.name, packing.licence),
+        data_note=packing.data_note,
         metrics={},
         seed=recipe.seed,
         evidence=None if packing.results is None else read_evidence(packing.results, packing.setting, model),
