@@ -59,6 +59,22 @@ def test_dark_squares_are_erased_also_where_they_are_fainter(number):
         prepare_digit(page)
 
 
+def test_thin_strokes_that_are_darker_than_lines_are_not_cut_where_they_cross():
+    across, down = lines(STEEP, 34, width=3), lines(STEEP, 34, SIZE[::-1], width=3).T
+    stroke = written("4", SIZE, BOX, pen=3)
+    rest, is_ruled = without_lines(np.maximum(0.3 * np.maximum(across, down), 0.7 * stroke), ALL)
+    assert is_ruled
+    assert (rest[stroke > 0.8] > 0.5).all()
+
+
+def test_faint_lines_are_erased_also_where_the_paper_has_a_shade():
+    """Digits in pencil are no darker than such lines."""
+    shade = 0.1 * np.clip(np.hypot(*(np.indices(SIZE[::-1]) - [[[375]], [[500]]])) / 300 - 1, 0, 1)
+    rest, is_ruled = without_lines(shade + 0.15 * squares(STEEP), ALL)
+    assert is_ruled
+    assert (rest - shade > 0.05).mean() < 0.01
+
+
 def test_strokes_across_a_line_stay_and_thick_ones_along_it_too():
     ink = 0.5 * lines(LEVEL)
     ink[150:300, 500:506] = ink[197:205, 600:700] = 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from .marks import widened, widened_by
@@ -17,6 +18,7 @@ _SLOPES = 181  # that are tried: they part by a pixel and a half at the end of a
 _STEP = 4  # of the columns in which lines are looked for
 _SHORTEST = 12  # pixels that it runs over the sheet
 _COVERED = 0.9  # share of these that are ink
+_STROKE = 1.75  # times the usual strength of lines, from which on ink on one is a stroke
 _SPARE = 1.5  # times the usual width, where the ink on a line is no stroke
 _Pixels = NDArray[np.bool_]
 _Places = NDArray[np.int64]
@@ -31,10 +33,19 @@ def without_lines(ink: Levels, known: _Pixels) -> tuple[Levels, bool]:
         ink: How far each pixel is from the paper.
         known: The pixels that the sheet covers.
     """
-    across = _of_rows(ink, known)
-    rest = np.where(across, 0.0, ink)
-    down = _of_rows(rest.T, known.T).T
-    return np.where(down, 0.0, rest), bool(across.any() or down.any())
+    flat = ink - resized(_shades(smaller(ink, _SEARCHED)), (ink.shape[1], ink.shape[0]))
+    across = _of_rows(flat, known)
+    down = _of_rows(np.where(across, 0.0, flat).T, known.T).T
+    is_line = across | down
+    return np.where(is_line, 0.0, ink), bool(is_line.any())
+
+
+def _shades(small: Levels) -> Levels:
+    """What is wider and higher than a line: shades of the paper, which a shadow or a lens leaves."""
+    framed = np.pad(small, 2 * _WIDEST, mode="symmetric")
+    for axis, strongest in ((0, np.min), (1, np.min), (0, np.max), (1, np.max)):
+        framed = strongest(sliding_window_view(framed, 2 * _WIDEST + 1, axis), -1)
+    return framed
 
 
 def _of_rows(ink: Levels, known: _Pixels) -> _Pixels:
@@ -48,7 +59,7 @@ def _of_rows(ink: Levels, known: _Pixels) -> _Pixels:
         return np.zeros_like(known)
     level = np.median(strongest_within(ink, _SEARCHED)[lines & is_thin])
     near = resized(widened(lines).astype(np.float64), (ink.shape[1], ink.shape[0])) > 0
-    return _runs_on(near, ink >= level / 2)
+    return _runs_on(near, ink >= level / 2) & (ink < _STROKE * level)
 
 
 def _thin(is_ink: _Pixels) -> _Pixels:
