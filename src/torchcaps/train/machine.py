@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, require_choice
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -41,10 +41,8 @@ class Machine:
 
 def check_machine(machine: Machine) -> None:
     """Raise where this computer cannot do what `machine` asks."""
-    if machine.device not in _DEVICES:
-        raise UserError(f"device must be one of {', '.join(_DEVICES)}, got {machine.device!r}")
-    if machine.precision not in get_args(Precision):
-        raise UserError(f"precision must be auto, 32 or bf16, got {machine.precision!r}")
+    require_choice("device", machine.device, _DEVICES)
+    require_choice("precision", machine.precision, get_args(Precision))
     is_there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not is_there.get(machine.device, True):
         name = machine.device.upper()

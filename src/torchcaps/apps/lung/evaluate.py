@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from torchcaps.core import MissingDataError, Plain, UserError, evaluating
+from torchcaps.core import MissingDataError, Plain, UserError, evaluating, require_choice
 from torchcaps.data import FOLDER_PREFIX
 from torchcaps.storage import read_mapping
 from torchcaps.train import Run
@@ -88,8 +88,7 @@ def evaluate_prepared(
 
 def _read_list(prepared: Path, part: str) -> Iterator[_Region]:
     """The regions of a part, from the folder itself or from one of its splits."""
-    if part not in _PARTS:
-        raise UserError(f"the part must be one of {', '.join(_PARTS)}, got {part!r}")
+    require_choice("part", part, _PARTS)
     root = _root_of(prepared)
     names = prepared / f"{part}.txt"
     if root is None or not names.is_file():

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 import torchcaps
-from torchcaps.core import UserError, as_plain, first_line
+from torchcaps.core import UserError, as_plain, first_line, require_choice
 from torchcaps.layers import layers_with_backend
 from torchcaps.storage import write_bytes
 
@@ -122,8 +122,7 @@ def _root_of(error: BaseException) -> str:
 
 
 def _check_target(path: Path, format: str) -> None:
-    if format not in SUFFIXES:
-        raise UserError(f"format must be one of {', '.join(SUFFIXES)}, got {format!r}")
+    require_choice("format", format, SUFFIXES)
     if path.suffix != SUFFIXES[format]:
         raise UserError(f"a file of format {format} ends in {SUFFIXES[format]}, got {path}")
     missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
