@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Precision = Literal["auto", "32", "bf16"]
 _DEVICES = ("auto", "cpu", "cuda", "mps")
 _SIDE = 1024  # of the matrices by which precisions are compared
+_PRODUCTS = 8  # that are timed; the first one warms up
 _WORTH_IT = 1.2  # times as fast: below it the gain is not worth the coarser numbers
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
 
@@ -85,9 +86,9 @@ def bf16_speedup(device: torch.device) -> float:
     return _product_seconds(device, torch.float32) / _product_seconds(device, torch.bfloat16)
 
 
-def _product_seconds(device: torch.device, dtype: torch.dtype, repeats: int = 7) -> float:
+def _product_seconds(device: torch.device, dtype: torch.dtype) -> float:
     square, laps = torch.ones(_SIDE, _SIDE, device=device, dtype=dtype), []
-    for _ in range(repeats + 1):
+    for _ in range(_PRODUCTS):
         started = time.perf_counter()
         float((square @ square)[0, 0])  # waits for the device
         laps.append(time.perf_counter() - started)
