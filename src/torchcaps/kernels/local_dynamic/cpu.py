@@ -113,7 +113,7 @@ def tiles_of(maps: Tensor) -> Iterator[Tile]:
 
 
 def _along(poses: Tensor, grad_lengths: Tensor) -> Tensor:
-    """What the gradient of the lengths asks of the poses; nothing of a pose of length zero."""
+    """The gradient of the poses by way of their lengths; zero for a pose of length zero."""
     lengths = poses.square().sum(2).sqrt()
     return poses * torch.where(lengths > 0, grad_lengths / lengths, 0).unsqueeze(2)
 
