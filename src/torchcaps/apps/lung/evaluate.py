@@ -51,8 +51,8 @@ def evaluate_prepared(
 
     The regions of a nodule are put where they lie in the scan, so that it is measured in three dimensions.
     Without spacing a distance is in pixels and a volume in voxels. A region may show a second nodule; both
-    count, for both are to be found. Regions that trained the run test nothing and are refused: a run that
-    left out one patient has learned from those who test others.
+    count, for both are to be found. Regions that the run was trained on are refused, because they
+    would measure nothing: a run that left out one patient has learned from the others.
 
     Args:
         run: A segmentation run.
