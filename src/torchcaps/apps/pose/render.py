@@ -97,7 +97,7 @@ def render_scene(
     report: Tell = lambda words: None,
     on_images: Callable[[int, int], None] = lambda done, planned: None,
 ) -> int:
-    """Write the images of a scene that are not in `out` yet; how many were rendered.
+    """Write the images of a scene that are not in `out` yet, and return how many were rendered.
 
     Args:
         scene: What to render.

@@ -55,7 +55,7 @@ def differentiate_round(step, sample, layer, memory, scales, parents, grads, wal
 @compiled
 @no_type_check
 def _differentiate_parent(place, votes, scales, parents, grads, grad_score, factor, grad_costs):
-    """Fills the factors of the gradients of votes, by way of one round of a parent; the gradient of its mass.
+    """Fills the factors of votes' gradients by way of a parent's round; returns the gradient of its mass.
 
     From `grad_score` of the next round's couplings or, in the last round, from `grads` of mean and logit.
     """

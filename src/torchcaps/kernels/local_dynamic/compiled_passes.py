@@ -46,7 +46,7 @@ def route_spots(votes, bias, poses, lengths, iterations, leaky, place, lanes):
 @compiled
 @no_type_check
 def differentiate_spots(votes, bias, poses, grad_poses, grad_lengths, grad_votes, how, place, lanes):
-    """Fills gradients of votes at `place`; what it adds to the gradient of the bias, in float64.
+    """Fills gradients of votes at `place`, and returns their share of the gradient of the bias, in float64.
 
     `how` holds the number of iterations, whether all of them are differentiated, and whether they are leaky.
     """

@@ -140,7 +140,7 @@ def _tile_backward(
     scratch: Tensor,
     grad_votes: Tensor,
 ) -> Tensor:
-    """Fills the gradient of one tile's votes; that of the bias."""
+    """Fills the gradient of one tile's votes, and returns its share of the gradient of the bias."""
     full, leaky = how
     grad_pooled = squash_backward(rounds.pooled[-1].mT, incoming.mT).mT
     grad_bias = grad_pooled.sum((0, 3))

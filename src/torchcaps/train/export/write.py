@@ -59,7 +59,7 @@ def inference_network(model: nn.Module, task: AnyTask) -> Inference:
 
 
 def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None = None) -> Written:
-    """Write the network of `run` for inference on batches of any size; what was written, and how exact.
+    """Write the network of `run` for inference on batches of any size; return what it is and how exact.
 
     Args:
         run: A trained run.
