@@ -9,11 +9,13 @@ import warnings
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
+from statistics import median
 
 import torch
 import triton
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+from torchcaps.bench.timing import as_graph, cuda_laps
 from torchcaps.core.types import Capsules
 from torchcaps.kernels import fused_local_dynamic_routing
 from torchcaps.kernels.em import launch as em_launch
@@ -147,28 +149,7 @@ def check_maps(num_in, num_out, pose, side, dtype=torch.float32, **settings):
 
 
 def median_ms(function, repeats=20):
-    times = []
-    for _ in range(repeats):
-        start, stop = torch.cuda.Event(True), torch.cuda.Event(True)
-        start.record()
-        function()
-        stop.record()
-        stop.synchronize()
-        times.append(start.elapsed_time(stop))
-    return sorted(times)[repeats // 2]
-
-
-def graphed(function):
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            function()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        function()
-    return graph.replay
+    return median(cuda_laps(function, repeats))
 
 
 def make_step(model, images, precision, backend):
@@ -228,7 +209,7 @@ def timed_step(name, precision, backend, profile=False):
         if profile:
             row["device_us"], row["kernels"] = kernel_times(step, 40)
         row["eager_ms"] = median_ms(step, 10)
-        row["graph_ms"] = median_ms(graphed(step))
+        row["graph_ms"] = median_ms(as_graph(step))
     except Exception as error:  # a configuration that does not fit is a result
         row["error"] = repr(error)[:300]
     finally:

@@ -8,10 +8,12 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+from torchcaps.bench.timing import as_graph, cuda_laps
 from torchcaps.core import squash
 from torchcaps.kernels import fused_dynamic_routing
 from torchcaps.kernels.dynamic import launch
@@ -74,27 +76,7 @@ def check(name, *shape):
 
 
 def median_ms(function, repeats=20):
-    times = []
-    for _ in range(repeats):
-        start, stop = torch.cuda.Event(True), torch.cuda.Event(True)
-        start.record()
-        function()
-        stop.record()
-        stop.synchronize()
-        times.append(start.elapsed_time(stop))
-    return sorted(times)[repeats // 2]
-
-
-def graphed(function):
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        function()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        function()
-    return graph.replay
+    return median(cuda_laps(function, repeats))
 
 
 def measure(inputs, incoming):
@@ -113,7 +95,7 @@ def measure(inputs, incoming):
     torch.cuda.synchronize()
     row = {"peak_mib": (torch.cuda.max_memory_allocated() - before) / 2**20}
     row |= {"forward_eager": median_ms(forward), "both_eager": median_ms(both)}
-    row |= {"forward_graph": median_ms(graphed(forward)), "both_graph": median_ms(graphed(both))}
+    row |= {"forward_graph": median_ms(as_graph(forward)), "both_graph": median_ms(as_graph(both))}
     return row
 
 

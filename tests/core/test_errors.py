@@ -1,4 +1,6 @@
-from torchcaps.core import first_line, reason_of, unknown_name
+import pytest
+
+from torchcaps.core import UserError, first_line, reason_of, require_choice, unknown_name
 
 
 def test_a_message_lists_few_names():
@@ -16,3 +18,9 @@ def test_the_first_line_of_a_message_stands_for_it():
 def test_a_reason_is_short_and_never_empty():
     assert reason_of(EOFError()) == "EOFError"
     assert len(reason_of(ValueError("it holds " + 1000 * "0"))) < 300
+
+
+def test_a_choice_comes_back_and_another_value_is_answered_with_all_choices():
+    assert require_choice("fit", "pad", ("crop", "pad")) == "pad"
+    with pytest.raises(UserError, match="fit must be one of crop, pad, got 'squeeze'"):
+        require_choice("fit", "squeeze", ("crop", "pad"))

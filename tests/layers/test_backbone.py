@@ -4,13 +4,10 @@ from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
 from torchcaps.core import UserError
+from torchcaps.inspection import count_parameters
 from torchcaps.layers.backbone import TRUNKS, MobileNetTrunk, ResNetTrunk, create_trunk, list_trunks
 
 CLASSES = 1000  # published counts include the classifier of ImageNet
-
-
-def parameters(trunk):
-    return sum(parameter.numel() for parameter in trunk.parameters())
 
 
 def on_meta(name):
@@ -37,13 +34,13 @@ def test_costs_are_the_published_ones(name, giga_macs, mega_parameters):
     assert features.shape == (1, trunk.out_channels, 7, 7)
     assert macs / 1e9 == pytest.approx(giga_macs, abs=5e-4)
     digits = 2 if mega_parameters != round(mega_parameters, 1) else 1
-    total = parameters(trunk) + (trunk.out_channels + 1) * CLASSES
+    total = count_parameters(trunk) + (trunk.out_channels + 1) * CLASSES
     assert round(total / 1e6, digits) == mega_parameters
 
 
 def test_parameters_are_exact():
-    assert parameters(on_meta("resnet50")) == 23_508_032
-    assert parameters(on_meta("mobilenetv1")) == 4_231_976 - 1024 * CLASSES - CLASSES
+    assert count_parameters(on_meta("resnet50")) == 23_508_032
+    assert count_parameters(on_meta("mobilenetv1")) == 4_231_976 - 1024 * CLASSES - CLASSES
 
 
 def test_the_map_of_a_localisation_tile_is_4x4():

@@ -22,6 +22,7 @@ from torchcaps.models import (
 from torchcaps.models.em_capsnet import child_coordinates
 
 from accuracy import assert_as_accurate_as
+from models.contract import images
 
 TINY = list_models("*_tiny_test")
 SIZES = {  # odd and even, what can be halved, and what a trunk leaves a map of
@@ -34,10 +35,6 @@ SIZES = {  # odd and even, what can be halved, and what a trunk leaves a map of
 
 def wide(name, **changes):
     return create_model(name, image_size=SIZES[MODELS[name].task], **changes)
-
-
-def images(model, batch=2):
-    return torch.rand(batch, *model.image_shape)
 
 
 @pytest.fixture(params=TINY)

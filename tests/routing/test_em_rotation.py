@@ -129,7 +129,7 @@ def test_three_rounds_are_those_of_a_slow_transcription():
 
 @pytest.mark.compile  # the run-time type checks would answer first
 def test_an_average_that_does_not_exist_is_refused():
-    with pytest.raises(UserError, match="average must be 'hemisphere' or 'markley', got 'mean'"):
+    with pytest.raises(UserError, match="average must be one of hemisphere, markley, got 'mean'"):
         EMRotationRouting(RoutingShape(6, 3, 4), average="mean")
 
 

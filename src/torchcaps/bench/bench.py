@@ -91,7 +91,7 @@ class Bench:
         return str(self._last.get("error", "")).startswith("out of memory")
 
     def run(self, measurements: Iterable[Measurement], before: Iterable[BenchRow] = ()) -> BenchResults:
-        """Make measurements until they or the minutes end; the content of the file.
+        """Make measurements until they or the minutes end, and return the content of the file.
 
         Rows of `before` are kept, and not measured again where commit and device are the same.
         """

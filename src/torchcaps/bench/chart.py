@@ -14,7 +14,7 @@ from .row import read_rows
 
 
 def write_chart(files: Sequence[Path], gallery: Path) -> Path:
-    """Draw the rows of result files of one device; the path of `<suite>-<device>.png` in `gallery`."""
+    """Draw the rows of result files of one device as `<suite>-<device>.png` in `gallery`; return its path."""
     rows = [row for file in files for row in read_rows(file)]
     devices = sorted({row["device"] for row in rows})
     if len(devices) != 1:

@@ -44,7 +44,7 @@ def run_bench(
     on_row: Callable[[BenchRow], None] | None = None,
     **settings: Any,
 ) -> BenchResults:
-    """Measure a suite; provenance, ceilings and one row a measurement.
+    """Measure a suite, and return provenance, ceilings and one row a measurement.
 
     Args:
         suite: One of `SUITES`.

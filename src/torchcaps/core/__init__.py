@@ -1,6 +1,14 @@
 """What every other package stands on: registry, types, errors, seeding, rotations and squash functions."""
 
-from .errors import MissingDataError, UnknownNameError, UserError, first_line, reason_of, unknown_name
+from .errors import (
+    MissingDataError,
+    UnknownNameError,
+    UserError,
+    first_line,
+    reason_of,
+    require_choice,
+    unknown_name,
+)
 from .extras import EXTRAS, need
 from .fields import (
     Plain,
@@ -106,6 +114,7 @@ __all__ = [
     "random_rotations",
     "reason_of",
     "register_metrics",
+    "require_choice",
     "require_equal_lengths",
     "require_labels",
     "require_scores",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from typing import TypeVar
+
+_Text = TypeVar("_Text", bound=str)
 
 
 class UserError(ValueError):
@@ -31,6 +34,13 @@ def unknown_name(kind: str, name: str, known: Iterable[str], advice: str = "") -
     otherwise = advice or f"known: {_listed(names)}"
     hint = f"did you mean {', '.join(near)}?" if near else otherwise
     return UnknownNameError(f"unknown {kind} {name!r}; {hint}")
+
+
+def require_choice(name: str, value: _Text, choices: Collection[str]) -> _Text:
+    """`value` itself where it is one of `choices`, else an error that lists them."""
+    if value not in choices:
+        raise UserError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+    return value
 
 
 def first_line(error: BaseException) -> str:

@@ -50,7 +50,7 @@ def _hints_of(kind: type) -> dict[str, Any]:
 def convert(kind: Any, value: Any, where: str) -> Any:
     """`value` as the type hint `kind` wants it; an error begins with `where`."""
     origin, arguments = get_origin(kind), get_args(kind)
-    if hasattr(kind, "from_plain"):  # it reads itself: what it takes depends on the data
+    if hasattr(kind, "from_plain"):  # a class with a reader of its own
         return kind.from_plain(value, where)
     if is_dataclass(kind):
         return build_dataclass(kind, value, where)  # type: ignore[arg-type]

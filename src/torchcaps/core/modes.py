@@ -35,7 +35,7 @@ def sketching() -> Iterator[None]:
 
 
 class _Undrawn(TorchFunctionMode):
-    """Draws no normal numbers: without memory PyTorch imports its compiler for them, over a second."""
+    """Skips normal numbers: to draw them without memory, PyTorch imports its compiler, over a second."""
 
     def __torch_function__(
         self,

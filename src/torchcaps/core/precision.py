@@ -12,8 +12,8 @@ from torch import Tensor
 def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
     """A region in which products keep the dtype of their inputs, on the device of `tensor`.
 
-    Tensors without data have nothing to cast, and no autocast: on `meta` a model tells its shapes. Asking
-    first costs little beside entering the region, and every layer and routing does so.
+    The device `meta`, whose tensors have shapes and no data, knows no autocast. Autocast is switched off only
+    where it is on, because that takes longer than to ask, and every layer and routing does it.
     """
     kind = tensor.device.type
     is_cast = kind != "meta" and torch.is_autocast_enabled(kind)

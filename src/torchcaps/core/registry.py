@@ -66,6 +66,6 @@ class Registry(Generic[Entry]):
 
 
 def _place_of(definition: object) -> tuple[str, str] | None:
-    """The module and the name that a class or a function has there; nothing of another object."""
+    """The module of a class or a function, and its name in it; None for any other object."""
     name = getattr(definition, "__qualname__", None)
     return None if name is None else (definition.__module__, name)

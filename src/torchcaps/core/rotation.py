@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 AXIAL_SQUARINGS = 10  # a direction that is weaker by 1 % shrinks to e^-10 of the strongest
+_DIGITS = 5  # decimals that two numbers of a rotation have in common where it is the same
 
 
 def hamilton(p: Float[Tensor, "*#batch 4"], q: Float[Tensor, "*#batch 4"]) -> Float[Tensor, "*batch 4"]:
@@ -112,14 +113,14 @@ def euler_grid(step: int = 20, *, repeated: bool = True) -> Float[Tensor, "count
     return triples.float()
 
 
-def first_of_each(rotations: Float[Tensor, "count 4"], digits: int = 5) -> Int64[Tensor, " distinct"]:
+def first_of_each(rotations: Float[Tensor, "count 4"], digits: int = _DIGITS) -> Int64[Tensor, " distinct"]:
     """The places, ascending, where a rotation occurs for the first time, to so many digits."""
     return torch.unique(_first_places(rotations, digits))
 
 
-def distinct_numbers(rotations: Float[Tensor, "count 4"], digits: int = 5) -> Int64[Tensor, " count"]:
+def distinct_numbers(rotations: Float[Tensor, "count 4"]) -> Int64[Tensor, " count"]:
     """A number for each rotation, the same where it is repeated, counted by the first occurrences."""
-    return torch.unique(_first_places(rotations, digits), return_inverse=True)[1]
+    return torch.unique(_first_places(rotations, _DIGITS), return_inverse=True)[1]
 
 
 def _first_places(rotations: Tensor, digits: int) -> Tensor:

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 from jaxtyping import Float, Int
 from torch import Tensor
 
-Number: TypeAlias = float | int  # the run-time checker does not take one for the other
+Number: TypeAlias = float | int  # the run-time checker refuses an int for a float
 
 
 class Capsules(NamedTuple):

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from torchcaps.core import ImageSize, Registry, UserError, sides
+from torchcaps.core import ImageSize, Registry, UserError, require_choice, sides
 from torchcaps.storage import expanded
 
 from .examples import Examples
@@ -235,6 +235,5 @@ def load_dataset(
         >>> load_dataset("synthetic_mnist", "test").images.shape
         torch.Size([128, 1, 28, 28])
     """
-    if split not in SPLITS:
-        raise UserError(f"split must be 'train' or 'test', got {split!r}")
+    require_choice("split", split, SPLITS)
     return open_dataset(name, data_dir, size=size, fit=fit, task=task).examples(split)

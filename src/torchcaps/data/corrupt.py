@@ -10,7 +10,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 from torch.nn import functional as F
 
-from torchcaps.core import UserError, generator
+from torchcaps.core import UserError, generator, require_choice
 
 Corruption: TypeAlias = Literal["noise", "blur", "occlusion"]
 CORRUPTIONS: tuple[Corruption, ...] = get_args(Corruption)
@@ -64,8 +64,7 @@ def corrupt_images(
     images: UInt8[Tensor, "batch channels height width"], kind: str, strength: int
 ) -> UInt8[Tensor, "batch channels height width"]:
     """The images changed in one way at a strength of 1 to 5, the same each time and on every device."""
-    if kind not in _CHANGES:
-        raise UserError(f"a corruption is one of {', '.join(_CHANGES)}, got {kind!r}")
+    require_choice("corruption", kind, _CHANGES)
     if not 1 <= strength <= 5:
         raise UserError(f"the strength of a corruption lies in 1..5, got {strength}")
     rng = generator(0, "corrupted", kind, strength)

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from PIL import Image
 
-from torchcaps.core import UserError
+from torchcaps.core import require_choice
 
 Fit: TypeAlias = Literal["crop", "pad", "stretch"]
 FITS: tuple[Fit, ...] = get_args(Fit)
@@ -62,8 +62,7 @@ def undo_fit(mask: Image.Image, height: int, width: int, fit: Fit = "crop") -> I
 
 def _boxes(size: tuple[int, int], wanted: tuple[int, int], fit: Fit) -> _Boxes:
     """Sizes are (width, height), as pillow has them."""
-    if fit not in FITS:
-        raise UserError(f"fit must be one of {', '.join(FITS)}, got {fit!r}")
+    require_choice("fit", fit, FITS)
     (width, height), (new_width, new_height) = size, wanted
     whole, all_of_it = (0.0, 0.0, float(width), float(height)), (0, 0, new_width, new_height)
     if fit == "crop":

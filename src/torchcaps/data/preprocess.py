@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Shaped, UInt8
 from torch import Tensor
 
-from torchcaps.core import ImageSize, UserError, sides
+from torchcaps.core import ImageSize, UserError, require_choice, sides
 
 from .api import DatasetInfo
 from .augment import Augment, augment_pairs
@@ -39,8 +39,7 @@ class Preprocess:
         for name in ("resize", "pad", "center_crop"):
             if min(sides(getattr(self, name))) < 0:
                 raise UserError(f"preprocess.{name} must not be negative, got {getattr(self, name)}")
-        if self.normalize not in ("dataset", "none", "image"):
-            raise UserError(f"preprocess.normalize is dataset, none or image, got {self.normalize!r}")
+        require_choice("preprocess.normalize", self.normalize, ("dataset", "none", "image"))
 
 
 def preprocess(

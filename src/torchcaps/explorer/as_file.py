@@ -40,7 +40,7 @@ def write_explorer(
     path: Path,
     on_unreadable: Callable[[str, UserError], None] | None = None,
 ) -> int:
-    """Write the page of images, named as `torchcaps explain` takes them; its size in bytes.
+    """Write the page of images, named as `torchcaps explain` takes them, and return its size in bytes.
 
     Those that cannot be read are told to `on_unreadable`, and raise without it. There is no page of none.
     """

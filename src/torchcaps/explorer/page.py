@@ -31,7 +31,7 @@ def live_page(given: Given) -> str:
 
 
 def file_page(title: str, looks: list[dict[str, Any]], *, decoder: dict[str, Any] | None = None) -> str:
-    """The page that holds the answers for some images of one network, and its decoder, and asks nobody."""
+    """The page of one network that makes no request: it holds answers for some images, and the decoder."""
     models = [{"key": "0", "title": title}]
     data = {"live": False, "models": models, "looks": looks, "decoder": decoder, "tabs": []}
     return _fill(data, connect="'none'", title=f"torchcaps explorer: {title}")

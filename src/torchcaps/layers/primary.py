@@ -10,7 +10,14 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from torchcaps.core import Capsules, ImageSize, UserError, pose_lengths, sides, without_autocast
+from torchcaps.core import (
+    Capsules,
+    ImageSize,
+    pose_lengths,
+    require_choice,
+    sides,
+    without_autocast,
+)
 from torchcaps.core import squash as squash_by_square
 from torchcaps.kernels import fused_squash, squash_unsupported_reason
 from torchcaps.routing import is_transformed, is_watched
@@ -62,11 +69,9 @@ class PrimaryCaps(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        if padding not in get_args(StagePadding):
-            raise UserError(f"padding must be one of {', '.join(get_args(StagePadding))}, got {padding!r}")
         require_window(kernel_size, stride)
         self.types = types
-        self.padding = padding
+        self.padding = require_choice("padding", padding, get_args(StagePadding))
         self.squash = squash
         self.backend: Backend = "auto"  # "torch" convolves and squashes without the fused kernels
         height, width = sides(kernel_size)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from torchcaps.core import Capsules, Routed, UserError, without_autocast
+from torchcaps.core import Capsules, Routed, UserError, require_choice, without_autocast
 from torchcaps.routing import Parts, RoutesInParts, Routing, StoredVotes, UncastVotes, fused_path
 
 from .vote import cast_votes
@@ -90,9 +90,7 @@ class RoutedCaps(nn.Module, ABC, Generic[Votes]):
 
     def __init__(self, routing: Routing, backend: Backend) -> None:
         super().__init__()
-        if backend not in get_args(Backend):
-            raise UserError(f"backend must be 'auto', 'torch' or 'fused', got {backend!r}")
-        self.backend: Backend = backend
+        self.backend: Backend = require_choice("backend", backend, get_args(Backend))
         self.routing = routing
 
     @abstractmethod

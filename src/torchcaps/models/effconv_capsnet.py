@@ -8,7 +8,7 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor
 
-from torchcaps.core import ImageSize, LayerTrace, UserError
+from torchcaps.core import ImageSize, LayerTrace, require_choice
 from torchcaps.layers import ConvCaps2d, ConvStage, FcCaps, flatten_grid, map_sizes
 from torchcaps.routing import RoutingSpec
 
@@ -58,9 +58,7 @@ class EffConvCapsNetConfig:
 
 def _count_matrices(share: str, types: int, capsules: int) -> int:
     counts = {"all": 1, "positions": types, "none": capsules}
-    if share not in counts:
-        raise UserError(f"share must be one of {', '.join(counts)}, got {share!r}")
-    return counts[share]
+    return counts[require_choice("share", share, counts)]
 
 
 class EffConvCapsNet(CapsuleClassifier):

@@ -34,6 +34,7 @@ from .network import CapsuleClassifier, CapsuleGrid, DecoderName, build_decoder,
 
 _SIDE = 4  # a pose is a 4x4 matrix
 _POSE = _SIDE**2
+_KERNEL = 3  # of the convolutional layers
 _PIXELS_PER_UNIT = 100  # coordinates in pixels would dwarf the votes they are added to
 
 
@@ -59,7 +60,7 @@ class EMCapsNetConfig:
     @property
     def stages(self) -> list[ConvStage]:
         """All convolutions, the 1x1 one of the primary capsules included."""
-        layers = [ConvStage(f"layers.{i}", 3, stride) for i, stride in enumerate(self.strides)]
+        layers = [ConvStage(f"layers.{i}", _KERNEL, stride) for i, stride in enumerate(self.strides)]
         return [ConvStage("stem", 5, 2), ConvStage("primary", 1), *layers]
 
 
@@ -92,13 +93,13 @@ def child_coordinates(config: EMCapsNetConfig) -> Float[Tensor, "in_caps 2"]:
     return grid.flatten(0, 1).repeat_interleave(config.types[-1], dim=0)
 
 
-def _window_routing(spec: RoutingSpec, shape: RoutingShape, kernel_size: int, stride: int) -> Routing:
+def _window_routing(spec: RoutingSpec, shape: RoutingShape, stride: int) -> Routing:
     routing = build_routing(spec, shape)
     if type(routing) is not EMRouting:  # a derived class may route in another way
         return routing
     return PositionalEM(
         shape,
-        kernel_size=kernel_size,
+        kernel_size=_KERNEL,
         stride=stride,
         iterations=routing.iterations,
         inverse_temperature=routing.inverse_temperature,
@@ -124,12 +125,12 @@ class EMCapsNet(CapsuleClassifier):
                 out_types,
                 _POSE,
                 _POSE,
-                kernel_size=3,
+                kernel_size=_KERNEL,
                 stride=stride,
                 pose_rows=_SIDE,
                 init_std=_SIDE**-0.5,  # keeps the scale of the poses
                 routing=_window_routing(
-                    config.routing, RoutingShape(9 * in_types, out_types, _POSE), 3, stride
+                    config.routing, RoutingShape(_KERNEL**2 * in_types, out_types, _POSE), stride
                 ),
             )
             for in_types, out_types, stride in zip(below[:-1], config.types, config.strides, strict=True)

@@ -31,7 +31,7 @@ def explain_images(
     on_image: Callable[[int, int], None] = lambda done, planned: None,
     on_unreadable: Callable[[str, UserError], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Write a page, drawings and JSON for each image; one row of plain data for each, with its files.
+    """Write a page, drawings and JSON for each image; return a row of plain data for each, with its files.
 
     Args:
         explainer: The run that is asked.

@@ -50,7 +50,7 @@ class Shrunk:
 
 
 def shrink_and_measure(source: Path, out: Path, device: str = "cpu", *, force: bool = False) -> Shrunk:
-    """Shrink the run in `source` into folder `out`; sizes and times of both, and how their answers differ.
+    """Shrink the run in `source` into folder `out`; return sizes, times and how much the answers differ.
 
     Both networks are measured before anything is written. One that would be slower than the run, or just as
     large, is refused unless `force` is set.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, require_choice
 from torchcaps.kernels import fused_keep_zeros, fused_shrink, pull_unsupported_reason
 from torchcaps.layers import ConvCaps2d, FcCaps, LocalConvCaps2d, LocalDeconvCaps2d
 
@@ -71,8 +71,7 @@ class Lobster:
         for key in ("tolerance", "search_images"):
             if not getattr(self, key) >= 0:
                 raise UserError(f"pruning.{key} must not be negative, got {getattr(self, key)}")
-        if self.group not in ("weight", "capsule", "type"):
-            raise UserError(f"pruning.group must be 'weight', 'capsule' or 'type', got {self.group!r}")
+        require_choice("pruning.group", self.group, get_args(Group))
 
 
 def prunable_layers(network: nn.Module, pattern: str = "*") -> Iterator[tuple[str, nn.Module]]:

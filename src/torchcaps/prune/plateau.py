@@ -16,7 +16,7 @@ class Plateau:
     waited: int = 0
 
     def is_reached(self, loss: float, patience: int) -> bool:
-        """Take in the loss of one epoch; whether it is the last of so many epochs without progress.
+        """Take in the loss of one epoch; return whether it ends so many epochs without progress.
 
         After a plateau the count starts anew from there. A negative `patience` makes every epoch a plateau.
         """

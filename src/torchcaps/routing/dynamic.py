@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, einsum, nn
 from torch.nn import functional as F
 
-from torchcaps.core import Routed, UserError, squash
+from torchcaps.core import Routed, require_choice, squash
 from torchcaps.kernels import (
     Gradient,
     dynamic_unsupported_reason,
@@ -30,9 +30,7 @@ _BIAS_IS_LATE = "only the plain path adds the bias in the last round alone"
 
 def require_gradient(gradient: Gradient) -> Gradient:
     """`gradient` itself when there is one of that name, else a clear error."""
-    if gradient not in get_args(Gradient):
-        raise UserError(f"gradient must be one of {', '.join(get_args(Gradient))}, got {gradient!r}")
-    return gradient
+    return require_choice("gradient", gradient, get_args(Gradient))
 
 
 def of_inner_rounds(votes: Tensor, bias: Tensor, gradient: Gradient) -> tuple[Tensor, Tensor]:

@@ -15,19 +15,13 @@ from jaxtyping import Float
 from torch import Tensor, einsum, nn
 from torch.nn import functional as F
 
-from torchcaps.core import AXIAL_SQUARINGS, Routed, UserError, axial_mean
+from torchcaps.core import AXIAL_SQUARINGS, Routed, axial_mean, require_choice
 
 from .api import ROUTINGS, RoutingShape, keep_float32, require_iterations, require_sizes, say_settings
 from .cost import RoutingCost, sigmoid_cost, softmax_cost
 from .em import EMCosts, EMSettings, presence_logit, require_variance
 
 Average = Literal["hemisphere", "markley"]
-
-
-def _require_average(average: Average) -> Average:
-    if average not in get_args(Average):
-        raise UserError(f"average must be 'hemisphere' or 'markley', got {average!r}")
-    return average
 
 
 def fit_rotations(
@@ -78,7 +72,7 @@ def em_rotation_routing(
         coupling: Of the last M-step, the only one then; found in the loop by default.
     """
     require_iterations(settings.iterations)
-    _require_average(average)
+    require_choice("average", average, get_args(Average))
     in_caps, out_caps, pose = votes.shape[-3:]
     rounds = range(settings.iterations if coupling is None else 1)
     if coupling is None:
@@ -130,7 +124,7 @@ class EMRotationRouting(nn.Module):
         super().__init__()
         self.iterations = require_iterations(iterations)
         self.inverse_temperature, self.min_variance = inverse_temperature, require_variance(min_variance)
-        self.average: Average = _require_average(average)
+        self.average: Average = require_choice("average", average, get_args(Average))
         self.activation_cost = nn.Parameter(torch.zeros(shape.out_caps))
         self.vote_cost = nn.Parameter(torch.zeros(shape.out_caps))
 

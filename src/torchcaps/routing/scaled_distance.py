@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, einsum, nn
 
-from torchcaps.core import Routed, UserError, squash
+from torchcaps.core import Routed, UserError, require_choice, squash
 from torchcaps.kernels import (
     DistanceSettings,
     fused_scaled_distance_routing,
@@ -26,18 +26,6 @@ Scope = Literal["sample", "batch"]
 DistanceGradient = Literal["full", "last"]
 _CONFIDENCE = 0.9  # coupling of a parent at half the mean distance, all others being at the mean
 _VOTES_AT_ONCE = 1 << 21  # numbers: 8 MB; a whole batch at once is slower (scaled-distance--cpu.json)
-
-
-def _require_scope(scope: Scope) -> Scope:
-    if scope not in ("sample", "batch"):
-        raise UserError(f"scope must be 'sample' or 'batch', got {scope!r}")
-    return scope
-
-
-def _require_gradient(gradient: DistanceGradient) -> DistanceGradient:
-    if gradient not in ("full", "last"):
-        raise UserError(f"gradient must be 'full' or 'last', got {gradient!r}")
-    return gradient
 
 
 def _require_rivals(out_caps: int) -> None:
@@ -100,8 +88,8 @@ def scaled_distance_routing(
         Output poses, their lengths as activations, and the couplings of the last round.
     """
     require_iterations(iterations)
-    _require_scope(scope)
-    _require_gradient(gradient)
+    require_choice("scope", scope, get_args(Scope))
+    require_choice("gradient", gradient, get_args(DistanceGradient))
     _require_rivals(votes.shape[-2])
     offset = votes.new_zeros(()) if bias is None else bias.to(votes.dtype)
     votes = limit_votes(votes, activations)
@@ -135,8 +123,8 @@ class ScaledDistanceRouting(nn.Module):
         super().__init__()
         _require_rivals(shape.out_caps)
         self.iterations = require_iterations(iterations)
-        self.scope: Scope = _require_scope(scope)
-        self.gradient: DistanceGradient = _require_gradient(gradient)
+        self.scope: Scope = require_choice("scope", scope, get_args(Scope))
+        self.gradient: DistanceGradient = require_choice("gradient", gradient, get_args(DistanceGradient))
         self.bias = nn.Parameter(torch.full((shape.out_caps, shape.pose), 0.1)) if bias else None
 
     def forward(

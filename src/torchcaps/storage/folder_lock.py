@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchcaps.core import UserError
 
-_LOCK = ".turn.lock"  # stays: were it removed, one that waits for it and one that comes later would not meet
+_LOCK = ".turn.lock"  # never removed: who waits for it and who makes a new one would both go on
 
 
 @contextmanager

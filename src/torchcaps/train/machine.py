@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, require_choice
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Precision = Literal["auto", "32", "bf16"]
 _DEVICES = ("auto", "cpu", "cuda", "mps")
 _SIDE = 1024  # of the matrices by which precisions are compared
+_PRODUCTS = 8  # that are timed; the first one warms up
 _WORTH_IT = 1.2  # times as fast: below it the gain is not worth the coarser numbers
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
 
@@ -41,10 +42,8 @@ class Machine:
 
 def check_machine(machine: Machine) -> None:
     """Raise where this computer cannot do what `machine` asks."""
-    if machine.device not in _DEVICES:
-        raise UserError(f"device must be one of {', '.join(_DEVICES)}, got {machine.device!r}")
-    if machine.precision not in get_args(Precision):
-        raise UserError(f"precision must be auto, 32 or bf16, got {machine.precision!r}")
+    require_choice("device", machine.device, _DEVICES)
+    require_choice("precision", machine.precision, get_args(Precision))
     is_there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not is_there.get(machine.device, True):
         name = machine.device.upper()
@@ -87,9 +86,9 @@ def bf16_speedup(device: torch.device) -> float:
     return _product_seconds(device, torch.float32) / _product_seconds(device, torch.bfloat16)
 
 
-def _product_seconds(device: torch.device, dtype: torch.dtype, repeats: int = 7) -> float:
+def _product_seconds(device: torch.device, dtype: torch.dtype) -> float:
     square, laps = torch.ones(_SIDE, _SIDE, device=device, dtype=dtype), []
-    for _ in range(repeats + 1):
+    for _ in range(_PRODUCTS):
         started = time.perf_counter()
         float((square @ square)[0, 0])  # waits for the device
         laps.append(time.perf_counter() - started)

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from torchcaps.core import MissingDataError, Plain, UserError, evaluating
+from torchcaps.core import MissingDataError, Plain, UserError, evaluating, require_choice
 from torchcaps.data import FOLDER_PREFIX
 from torchcaps.storage import read_mapping
 from torchcaps.train import Run
@@ -51,8 +51,8 @@ def evaluate_prepared(
 
     The regions of a nodule are put where they lie in the scan, so that it is measured in three dimensions.
     Without spacing a distance is in pixels and a volume in voxels. A region may show a second nodule; both
-    count, for both are to be found. Regions that trained the run test nothing and are refused: a run that
-    left out one patient has learned from those who test others.
+    count, for both are to be found. Regions that the run was trained on are refused, because they
+    would measure nothing: a run that left out one patient has learned from the others.
 
     Args:
         run: A segmentation run.
@@ -88,8 +88,7 @@ def evaluate_prepared(
 
 def _read_list(prepared: Path, part: str) -> Iterator[_Region]:
     """The regions of a part, from the folder itself or from one of its splits."""
-    if part not in _PARTS:
-        raise UserError(f"the part must be one of {', '.join(_PARTS)}, got {part!r}")
+    require_choice("part", part, _PARTS)
     root = _root_of(prepared)
     names = prepared / f"{part}.txt"
     if root is None or not names.is_file():

@@ -57,7 +57,7 @@ def read_mesh(path: Path) -> Mesh:
 
 
 def _cleaned(loaded: Any) -> bool:
-    """Merge equal corners and leave out faces without area; whether the surface is closed.
+    """Merge equal corners and leave out faces without area; return whether the surface is closed.
 
     STL repeats the corners of every triangle: it would look open everywhere. A face without area is not seen,
     but its corners would count when the object is centred and scaled. Such faces may also close a surface.

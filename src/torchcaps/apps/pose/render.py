@@ -97,7 +97,7 @@ def render_scene(
     report: Tell = lambda words: None,
     on_images: Callable[[int, int], None] = lambda done, planned: None,
 ) -> int:
-    """Write the images of a scene that are not in `out` yet; how many were rendered.
+    """Write the images of a scene that are not in `out` yet, and return how many were rendered.
 
     Args:
         scene: What to render.
@@ -118,7 +118,7 @@ def render_scene(
         for part in _chunks(poses, engine.at_once):
             if missing.isdisjoint(part):
                 continue
-            # the whole part, as without an interruption: OpenGL rounds by the place in its large picture
+            # also images that are there: at another place of its large picture, OpenGL rounds differently
             rotations = torch.tensor([pose.rotation for pose in part])
             found = engine(meshes.objects[part[0].number].mesh, rotations, scene.view)
             files = [file for pose, *file in _pictures(out, part, found) if pose in missing]

@@ -40,7 +40,7 @@ class MavlinkSender:
     def send(self, time: float, longitude: float, latitude: float, estimate: Estimate) -> None:
         """Send an estimate, whose heading counts from east; `time` is in seconds. Nothing is sent twice."""
         east = math.degrees(estimate.heading)
-        yaw = round(100 * (90 - east)) % _WHOLE_TURN or _WHOLE_TURN  # 0 means unknown, north is a whole turn
+        yaw = round(100 * (90 - east)) % _WHOLE_TURN or _WHOLE_TURN  # 0 means unknown; north is 360 degrees
         message = self._mavlink.gps_input_encode(
             time_usec=int(max(time, 0.0) * 1e6),
             gps_id=0,

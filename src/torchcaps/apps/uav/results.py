@@ -25,7 +25,7 @@ _HEADER = "time,x,y,heading,sigma,converged,restarted,discarded,true_x,true_y,er
 
 
 def write_results(recorder: Recorder, compiled: CompiledMap, out: Path, summary: Plain) -> list[Path]:
-    """Write all files of a flight to a folder; those written. What needs no other library comes first."""
+    """Write all files of a flight to a folder and return their paths; first what needs no other library."""
     grid, crs = compiled.info.grid, compiled.info.crs
     write_text(out / "trajectory.csv", _as_csv(recorder))
     write_json(out / "summary.json", summary)

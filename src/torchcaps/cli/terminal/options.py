@@ -129,7 +129,7 @@ def choose_machine(
 
 
 def faster_precision(machine: Machine) -> str:
-    """A hint for who trained in 32 bits on a processor that has bf16; empty for others."""
+    """A hint after training in 32 bits on a processor that has bf16; empty after any other."""
     from torchcaps.train import device_of, has_native_bf16
 
     device = device_of(machine)

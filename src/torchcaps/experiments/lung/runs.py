@@ -39,7 +39,7 @@ def learn_phantom(patients: Mapping[Budget, int], job: Job) -> None:
 
 
 def prepare_phantom(store: Path, patients: int, negatives: float = 0.0) -> Path:
-    """Regions of drawn patients, with `negatives` regions without a nodule for each one with."""
+    """A folder with regions of drawn patients: `negatives` without a nodule for each that shows one."""
     place = store / _phantom_folder(patients, negatives)
     drawn = {patient_name(number): partial(_draw, number, 3, negatives) for number in range(patients)}
     prepare(drawn, place, negatives=negatives)

@@ -108,10 +108,10 @@ def excess(found: Mean, over: Number, *, over_seeds: Number = inf, cases: int = 
     Args:
         found: The mean.
         over: The number.
-        over_seeds: Of how many seeds the number is the mean, which scatter as ours do; infinite where it is
-            known exactly.
-        cases: Of how many settings one is enough. The interval then holds for all at once (Bonferroni's):
-            among many, some are ahead by chance.
+        over_seeds: Seeds that the number is the mean of, which scatter as ours do; infinite where it is known
+            exactly.
+        cases: How many settings were tried where one is enough. Some of many are ahead by chance, so the
+            interval holds for all of them at once (Bonferroni's).
     """
     margin = inf
     if found.spread is not None:
@@ -122,9 +122,11 @@ def excess(found: Mean, over: Number, *, over_seeds: Number = inf, cases: int = 
 
 @cache
 def student_quantile(freedom: Number, cases: int = 1) -> float:
-    """What Student's variable exceeds, up or down, in 5 % of draws; of several variables, any of them does.
+    """The distance from zero that Student's variable exceeds in 5 % of draws.
 
-    It is the root of the freedom times the tangent of an angle, whose density goes as cos^(freedom - 1).
+    With several `cases`, any of so many variables exceeds it in at most 5 % of draws (Bonferroni). Student's
+    variable is the root of the freedom times the tangent of an angle, whose density goes as
+    cos^(freedom - 1).
     """
     edges = np.linspace(0, pi / 2, _STEPS + 1)
     shares = np.cumsum(np.cos((edges[1:] + edges[:-1]) / 2) ** (freedom - 1))

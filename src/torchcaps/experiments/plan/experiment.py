@@ -98,7 +98,7 @@ class Job:
         return replace(self, machine=replace(self.machine, data_dir=data_dir))
 
     def train(self, recipe: Recipe, folder: Path) -> Outcome:
-        """Train `recipe` in `folder`, on from where it stopped; what the training gave."""
+        """Train `recipe` in `folder`, on from where it stopped, and return what the training gave."""
         trained = train(recipe, folder, self.machine, resume=True, watcher=self.watcher)
         return Outcome.of_training(trained)
 

@@ -25,7 +25,7 @@ def made_with(recipe: Mapping[str, Any], protocol: int) -> str:
 
 
 def planned_with(run: PlannedRun) -> str:
-    """The same of a run that is made now."""
+    """What `made_with` gives for a run that is made now."""
     return _write(recipe_as_json(run.recipe), data_protocol(run.recipe.data.name))
 
 

@@ -22,8 +22,8 @@ from .setting import REM, TreeSetting
 from .tables import DEVIATIONS, METRICS, MNIST_TABLE, OTHERS_TABLE, on_rem, study_trees
 
 _TABLES = (MNIST_TABLE, OTHERS_TABLE)
-_WEIGHT = 0.0005  # of the squared error: the thesis's on normalised images, and ours on images in [0, 1]
-_DEVIATIONS = {  # by which the thesis divides its images; of three channels the harmonic mean of squares
+_WEIGHT = 0.0005  # of the squared error: in the thesis on normalised images, here on images in [0, 1]
+_DEVIATIONS = {  # by which the thesis divides each channel of its images
     "MNIST": (0.3081,),
     "Fashion-MNIST": (0.3205,),
     "CIFAR-10": (0.2023, 0.1994, 0.2010),
@@ -74,7 +74,10 @@ _FIGURES = {  # network with a decoder, and the thesis's accuracy and entropy wi
 
 
 def weight_of_thesis(dataset: str) -> float:
-    """The weight on images in [0, 1] that equals the thesis's on images divided by their deviation."""
+    """The weight on images in [0, 1] that equals the thesis's on images divided by their deviation.
+
+    Of several channels it is the mean.
+    """
     return _WEIGHT * mean(deviation**-2 for deviation in _DEVIATIONS[dataset])
 
 

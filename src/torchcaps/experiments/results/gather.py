@@ -106,7 +106,7 @@ def _size(row: Row) -> int:
 
 
 def gather_runs(experiment: Experiment, out: Path, results: Path, *, budget: Budget, command: str) -> int:
-    """Write `results/<label>.json`, picture and page from the finished runs; the number of rows."""
+    """Write `results/<label>.json`, picture and page from the finished runs; return the number of rows."""
     rows = rows_of_runs(experiment, out, budget=budget)
     if rows:
         order = [(setting.name, metric) for setting in experiment.settings for metric in experiment.metrics]

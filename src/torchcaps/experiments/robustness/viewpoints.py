@@ -1,4 +1,4 @@
-"""Chapter 6, REM: familiar and novel viewpoints, on ETH-80 and, for who has it, on smallNORB."""
+"""Chapter 6, REM: familiar and novel viewpoints, on ETH-80 and, where its files are there, on smallNORB."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def run_on_cluster(
     seeds: int | None = None,
     visit: Visit | None = None,
 ) -> RunCounts:
-    """Make the missing runs as tasks of a Ray cluster; how many runs are done, failed and left.
+    """Make the missing runs as tasks of a Ray cluster; return how many are done, failed and left.
 
     A task trains in a folder of its worker and hands back its result, which is written below `out` as soon as
     it arrives. A killed worker loses only the run it was at, which another worker begins anew.

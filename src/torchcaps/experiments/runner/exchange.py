@@ -31,7 +31,7 @@ _DAMAGE = (
 
 
 def pack_runs(out: Path, archive: Path) -> int:
-    """Write the results and errors of all runs below `out` to a .tar.gz; how many files it holds.
+    """Write the results and errors of all runs below `out` to a .tar.gz; return how many files it holds.
 
     Results that the archive holds already and `out` does not stay in it.
     """
@@ -54,7 +54,7 @@ def pack_runs(out: Path, archive: Path) -> int:
 
 
 def merge_runs(experiment: Experiment, source: Path, out: Path) -> int:
-    """Take over results made elsewhere and leave those that are here already; how many were new."""
+    """Take over results made elsewhere, but none that are here already; return how many were new."""
     merged = 0
     for place, result in _results_in(source):
         try:

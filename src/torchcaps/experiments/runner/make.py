@@ -40,7 +40,7 @@ def run_missing(
     seeds: int | None = None,
     visit: Visit | None = None,
 ) -> RunCounts:
-    """Make the runs that have no result yet, until the time is up; how many runs are done, failed and left.
+    """Make runs that have no result until the time is up; return how many are done, failed and left.
 
     A run that fails leaves its error in `error.json` and is not tried again while that file is there.
     """

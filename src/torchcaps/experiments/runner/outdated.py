@@ -16,7 +16,7 @@ def outdated_runs(planned: Iterable[PlannedRun], out: Path) -> list[PlannedRun]:
 
 
 def set_aside(planned: Iterable[PlannedRun], out: Path) -> int:
-    """Rename the folders of outdated runs, so that the runs are missing; how many there were."""
+    """Rename the folders of outdated runs, so that the runs are missing; return how many there were."""
     outdated = outdated_runs(planned, out)
     for run in outdated:
         folder = run.folder(out)

@@ -52,7 +52,7 @@ def bayesian_is_faster(rows_of: RowsOf) -> Finding:
     """The same flights converge sooner with the Bayesian than with the linear likelihood.
 
     Both look at the same map with the same network, so any budget decides. A flight that does not converge
-    counts as long as it was flown, which flatters the slower one.
+    counts with all its updates, fewer than it would have needed.
     """
     rows = rows_of(TABLE)
     effects = {}
@@ -66,7 +66,7 @@ def bayesian_is_faster(rows_of: RowsOf) -> Finding:
 def _saved(rows: Rows, ours: str, other: str) -> list[float]:
     """Updates that a flight saves in one setting against another: the mean over the flights of each seed.
 
-    The flights of a seed share a network and scatter together: taken one by one they would look like more.
+    The flights of a seed share a network and scatter together: one by one they would count as more evidence.
     """
     first, second = (_of_seeds(rows, name) for name in (ours, other))
     return [float((_times(second[seed]) - _times(first[seed])).mean()) for seed in first if seed in second]

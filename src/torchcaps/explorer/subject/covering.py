@@ -18,7 +18,7 @@ _AT_ONCE = 7  # more are hardly faster, and others wait for the network meanwhil
 
 
 class Covering:
-    """The map of one image, found place by place, so that nobody waits for all of a large network's work.
+    """The map of one image, found a few places at a time, because all of them take a large network long.
 
     Args:
         activation_of: From a batch of images in [0, 1] to the activation of the class in each.

@@ -55,7 +55,7 @@ class Compared:
 
 
 class Reference:
-    """The trees of a pool, found once in the background; the network is a copy, which nobody waits for.
+    """The trees of a pool, found once in the background; it has a copy of the network to itself.
 
     Args:
         subject: Whose network it is.

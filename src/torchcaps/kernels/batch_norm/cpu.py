@@ -72,7 +72,7 @@ def grad_sums(rows: Rows, grads: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def differentiate(rows: Rows, grads: Tensor, factors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """`shift + slope * number + scale * gradient` where a number is above the floor, 0 elsewhere; its sums.
+    """`shift + slope * number + scale * gradient` above the floor, 0 elsewhere, and the sums of that.
 
     `factors` are shift, slope and scale of each channel.
     """

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..tiles import compute_side_by_side
-from .compiled_backward import ask_of_scores, differentiate_round, through_votes
+from .compiled_backward import differentiate_round, differentiate_scores, through_votes
 from .compiled_layer import Array, CompiledLayer
 from .compiled_passes import fit_round, score_rounds
 from .compiled_rows import compete, divide
@@ -120,14 +120,14 @@ class _Backward:
     def _round(
         self, step: int, found: tuple[Array, Array], parents: tuple[Array, ...], grads: tuple[Array, ...]
     ) -> Array:
-        """What one round asks of the activations."""
-        walk, asked = (self.couplings, self.grad_scores, self.factors), np.zeros_like(found[1])
-        results = self.grad_shares, asked, self.grad_costs
+        """The gradient of the activations, by way of one round."""
+        walk, grad_active = (self.couplings, self.grad_scores, self.factors), np.zeros_like(found[1])
+        results = self.grad_shares, grad_active, self.grad_costs
         differentiate_round(
             step, found, self.layer.arrays, self.memory, self.numbers, parents, grads, walk, results
         )
         if step > 0:
-            competing = asked.copy()
-            compete(competing, self.layer.place, self.on_map[1])
-            ask_of_scores(self.couplings[step], self.grad_shares, competing, self.grad_scores[step - 1])
-        return asked
+            means = grad_active.copy()
+            compete(means, self.layer.place, self.on_map[1])
+            differentiate_scores(self.couplings[step], self.grad_shares, means, self.grad_scores[step - 1])
+        return grad_active

@@ -1,9 +1,9 @@
 """The backward pass of EM routing over the windows of one sample, compiled for the processor.
 
 `sample`, `layer` and `memory` are those of `compiled_passes.py`. `walk` holds what the rounds leave for the
-last pass, which adds what all of them ask of a vote and takes it to poses and matrices: couplings and, after
-their round, couplings times activations; gradients of scores, both `[round, window, type, child]`; and three
-factors of each number of a parent, `[round, window, type, 3, pose]`.
+last pass, which sums the gradient of a vote over all rounds and takes it to poses and matrices: couplings
+and, after their round, couplings times activations; gradients of scores, both `[round, window, type, child]`;
+and three factors of each number of a parent, `[round, window, type, 3, pose]`.
 """
 
 from math import exp
@@ -12,7 +12,14 @@ from typing import no_type_check  # numba compiles no function that run-time sha
 import numpy as np
 
 from ..compiling import compiled
-from .compiled_backward_rows import add_product, add_pull, ask_of_votes, pull, through_matrices, through_poses
+from .compiled_backward_rows import (
+    add_product,
+    add_pull,
+    add_vote_grads,
+    pull,
+    through_matrices,
+    through_poses,
+)
 from .compiled_passes import LEAST_MASS, sum_of_logs
 from .compiled_rows import cast, multiply, total
 
@@ -48,7 +55,7 @@ def differentiate_round(step, sample, layer, memory, scales, parents, grads, wal
 @compiled
 @no_type_check
 def _differentiate_parent(place, votes, scales, parents, grads, grad_score, factor, grad_costs):
-    """Fills the factors of what one round of a parent asks of votes; what it asks of its mass.
+    """Fills the factors of votes' gradients by way of a parent's round; returns the gradient of its mass.
 
     From `grad_score` of the next round's couplings or, in the last round, from `grads` of mean and logit.
     """
@@ -57,8 +64,8 @@ def _differentiate_parent(place, votes, scales, parents, grads, grad_score, fact
     mean, variance = parents[0][step, window, kind], parents[1][step, window, kind]
     mass, logit = np.float64(parents[2][step, window, kind]), np.float64(parents[3][step, window, kind])
     is_last, pose = step == len(temperatures) - 1, len(votes)
-    asked = np.float64(total(grad_score))
-    grad_logit = np.float64(grads[1][window, kind]) if is_last else asked / (1 + exp(logit))
+    grad_scores = np.float64(total(grad_score))
+    grad_logit = np.float64(grads[1][window, kind]) if is_last else grad_scores / (1 + exp(logit))
     tempered = temperatures[step] * grad_logit
     grad_cost = -tempered / even_mass
     grad_costs[0, kind] += tempered
@@ -70,7 +77,7 @@ def _differentiate_parent(place, votes, scales, parents, grads, grad_score, fact
         if not is_last:
             towards, around = pull(grad_score, votes[number], mean[number])
             grad_mean = towards / spread
-            grad_variance = 0.5 * (around / spread - asked) / spread
+            grad_variance = 0.5 * (around / spread - grad_scores) / spread
         grad_variance += 0.5 * grad_cost * mass / spread
         # shares sum to a little less than one
         grad_mean -= 2 * grad_variance * mean[number] * (LEAST_MASS / mass)
@@ -82,14 +89,14 @@ def _differentiate_parent(place, votes, scales, parents, grads, grad_score, fact
 
 @compiled
 @no_type_check
-def ask_of_scores(weights, grad_shares, competing, grad_scores):
-    """Fills gradients of scores `[window, type, child]`, from those of weights and what the others ask."""
+def differentiate_scores(weights, grad_shares, means, grad_scores):
+    """Fills gradients of scores `[window, type, child]`, from those of weights and their means."""
     windows, types, children = weights.shape
     for window in range(windows):
         for kind in range(types):
             for child in range(children):
-                asked = grad_shares[window, kind, child] - competing[window, child]
-                grad_scores[window, kind, child] = asked * weights[window, kind, child]
+                above_mean = grad_shares[window, kind, child] - means[window, child]
+                grad_scores[window, kind, child] = above_mean * weights[window, kind, child]
 
 
 @compiled
@@ -105,7 +112,7 @@ def through_votes(sample, layer, memory, grad_memory, means, walk, results):
                 for child in range(weights.shape[3]):
                     grad_memory[1][number, child] = 0
             for step in range(len(weights)):
-                ask_of_votes(
+                add_vote_grads(
                     memory[1],
                     means[step, window, kind],
                     factors[step, window, kind],

@@ -25,7 +25,7 @@ def pull(weights, values, mean):
 @compiled
 @no_type_check
 def add_pull(vote, mean, curve, slope, grad_share):
-    """Adds what mean and variance of one number ask of the children's weights."""
+    """Adds the gradients of the children's weights, by way of mean and variance of one number."""
     for child in range(len(vote)):
         away = vote[child] - mean
         grad_share[child] += (curve * away + slope) * away
@@ -33,8 +33,8 @@ def add_pull(vote, mean, curve, slope, grad_share):
 
 @compiled
 @no_type_check
-def ask_of_votes(votes, mean, factors, weights, grad_score, grad_votes):
-    """Adds what one round asks of the votes, through the children's weights and their scores."""
+def add_vote_grads(votes, mean, factors, weights, grad_score, grad_votes):
+    """Adds one round's gradients of the votes, by way of the children's weights and of their scores."""
     for number in range(len(votes)):
         vote, target, centre = votes[number], grad_votes[number], mean[number]
         curve, slope, precision = _TWO * factors[0, number], factors[1, number], factors[2, number]

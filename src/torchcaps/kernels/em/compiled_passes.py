@@ -56,7 +56,7 @@ def score_rounds(sample, layer, memory, parents, scores):
 @compiled
 @no_type_check
 def _fit_parent(votes, weights, min_variance, mean, variance):
-    """M-step of one parent: fills its mean and variance; its mass."""
+    """M-step of one parent: fills its mean and variance, and returns its mass."""
     mass = total(weights) + np.float32(LEAST_MASS)
     for number in range(len(votes)):
         centre = weigh(weights, votes[number]) / mass

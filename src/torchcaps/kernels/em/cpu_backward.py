@@ -139,7 +139,7 @@ class _Backward:
 def _through_scores(
     grad_score: Tensor, fitted: Fit, away: Tensor, squares: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What the couplings of the next round ask of mean, variance and logit."""
+    """Gradients of mean, variance and logit, by way of the couplings of the next round."""
     precision, total = fitted.variance.reciprocal(), grad_score.sum(-1)
     grad_mean = over_children(grad_score, away) * precision
     pull = over_children(grad_score, squares) * precision

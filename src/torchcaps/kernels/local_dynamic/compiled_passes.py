@@ -13,9 +13,9 @@ import numpy as np
 from ..compiling import compiled
 from .compiled_rows import (
     add,
+    add_vote_grads,
     agree,
     fill,
-    give,
     narrow,
     pool,
     scale,
@@ -46,7 +46,7 @@ def route_spots(votes, bias, poses, lengths, iterations, leaky, place, lanes):
 @compiled
 @no_type_check
 def differentiate_spots(votes, bias, poses, grad_poses, grad_lengths, grad_votes, how, place, lanes):
-    """Fills gradients of votes at `place`; what it adds to the gradient of the bias, in float64.
+    """Fills gradients of votes at `place`, and returns their share of the gradient of the bias, in float64.
 
     `how` holds the number of iterations, whether all of them are differentiated, and whether they are leaky.
     """
@@ -139,7 +139,7 @@ def _finish(pooled, count, poses, lengths, start):
 @compiled
 @no_type_check
 def _incoming(poses, grad_poses, grad_lengths, start, count, incoming):
-    """What gradients of poses and lengths ask of the poses; nothing more of a pose of length zero."""
+    """Fills the gradient of the poses, also by way of their lengths; zero by way of a length of zero."""
     types, pose, _ = incoming.shape
     spots = slice(start, start + count)
     squared, along = np.empty(count, np.float64), np.empty(count, np.float32)
@@ -177,7 +177,7 @@ def _go_back(block, incoming, how, count, rounds, grads, grad_bias):
                 agree(block[child], evenly, count, grad_logits)
                 softmax_backward(split, count, grad_logits, total)
                 pool(block[child], grad_logits, count, incoming)
-            give(evenly, split, directions[step], grad_logits, count, grad_block[child])
+            add_vote_grads(evenly, split, directions[step], grad_logits, count, grad_block[child])
         if not full:
             evenly[:] = 0
             return
@@ -188,7 +188,7 @@ def _go_back(block, incoming, how, count, rounds, grads, grad_bias):
 @compiled
 @no_type_check
 def _store(block, evenly, count, votes, start):
-    """Writes the gradient of the votes, with what the even split of the first iteration asks of all."""
+    """Writes the gradient of the votes; `evenly` is that by way of the first, even split, alike for all."""
     children, types, pose, lanes = block.shape
     row = np.empty(lanes, np.float32)
     bits = row.view(np.uint32)

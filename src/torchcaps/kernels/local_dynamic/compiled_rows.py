@@ -69,8 +69,8 @@ def pool(votes, split, count, pooled):
 
 @compiled
 @no_type_check
-def give(grad_pooled, split, directions, grad_logits, count, grad_votes):
-    """Adds what pooling and agreement ask of the votes of a child."""
+def add_vote_grads(grad_pooled, split, directions, grad_logits, count, grad_votes):
+    """Adds the gradients of a child's votes, by way of pooling and of agreement."""
     for kind in range(grad_votes.shape[0]):
         share, towards = split[kind], grad_logits[kind]
         for number in range(grad_votes.shape[1]):

@@ -113,7 +113,7 @@ def tiles_of(maps: Tensor) -> Iterator[Tile]:
 
 
 def _along(poses: Tensor, grad_lengths: Tensor) -> Tensor:
-    """What the gradient of the lengths asks of the poses; nothing of a pose of length zero."""
+    """The gradient of the poses by way of their lengths; zero for a pose of length zero."""
     lengths = poses.square().sum(2).sqrt()
     return poses * torch.where(lengths > 0, grad_lengths / lengths, 0).unsqueeze(2)
 
@@ -140,7 +140,7 @@ def _tile_backward(
     scratch: Tensor,
     grad_votes: Tensor,
 ) -> Tensor:
-    """Fills the gradient of one tile's votes; that of the bias."""
+    """Fills the gradient of one tile's votes, and returns its share of the gradient of the bias."""
     full, leaky = how
     grad_pooled = squash_backward(rounds.pooled[-1].mT, incoming.mT).mT
     grad_bias = grad_pooled.sum((0, 3))

@@ -4,9 +4,9 @@ The first round is one pass over the children (`pool_kernel`), every later one t
 distances, whose mean all couplings of a sample or of the batch need, then `pool_kernel`. Both compute the
 votes anew, which is cheaper than to store even the distances. Each round ends with a small kernel that adds
 partial sums and squashes. Backwards a round is one pass (`target_grad_kernel`) and the squash's derivative;
-then one last pass (`votes_grad_kernel`) adds up what all rounds ask of a vote and takes it through the limit
-to poses, activations and matrices. Where couplings are constants there is this last pass alone. No sum uses
-atomics, so two runs agree to the bit. With three rounds there are 8 launches forward and 7 backward.
+then one last pass (`votes_grad_kernel`) sums the gradient of a vote over all rounds and takes it through the
+limit to poses, activations and matrices. Where couplings are constants there is this last pass alone. No sum
+uses atomics, so two runs agree to the bit. With three rounds there are 8 launches forward and 7 backward.
 
 Beside inputs, results and `DistanceState` this needs partial sums, at most 32 MB or half the weight's size.
 """

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 import torchcaps
-from torchcaps.core import UserError, as_plain, first_line
+from torchcaps.core import UserError, as_plain, first_line, require_choice
 from torchcaps.layers import layers_with_backend
 from torchcaps.storage import write_bytes
 
@@ -59,7 +59,7 @@ def inference_network(model: nn.Module, task: AnyTask) -> Inference:
 
 
 def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None = None) -> Written:
-    """Write the network of `run` for inference on batches of any size; what was written, and how exact.
+    """Write the network of `run` for inference on batches of any size; return what it is and how exact.
 
     Args:
         run: A trained run.
@@ -122,8 +122,7 @@ def _root_of(error: BaseException) -> str:
 
 
 def _check_target(path: Path, format: str) -> None:
-    if format not in SUFFIXES:
-        raise UserError(f"format must be one of {', '.join(SUFFIXES)}, got {format!r}")
+    require_choice("format", format, SUFFIXES)
     if path.suffix != SUFFIXES[format]:
         raise UserError(f"a file of format {format} ends in {SUFFIXES[format]}, got {path}")
     missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]

@@ -156,7 +156,7 @@ class KeptRun:
             write_weights(self.out / f"{name}.safetensors", session.weights.network, header)
 
     def use_weights(self, name: str) -> int:
-        """Go on with the weights in `<name>.safetensors`; the epoch that they are of."""
+        """Go on with the weights in `<name>.safetensors`, and return the epoch that they are of."""
         state, header = load_weights(self.out / f"{name}.safetensors")
         self.session.use(state)
         self.technique.adopt(header)

@@ -47,7 +47,7 @@ def train(
     watcher: Watcher | None = None,
     find_start: FindStart = Path,
 ) -> TrainResult:
-    """Train as `recipe` says and leave the run in folder `out`; the content of its result.json.
+    """Train as `recipe` says and leave the run in folder `out`; return the content of its result.json.
 
     The weights kept are those of the best epoch on the validation images; of the last epoch where the run
     prunes, for it is the sparsest. A run that was killed, at any moment, continues with `resume=True` and

@@ -23,7 +23,7 @@ def side_by_side(
     at_once: int,
     stop: Callable[[], None] = lambda: None,
 ) -> list[T]:
-    """Start the jobs in order, `at_once` of them at a time, and wait for all; what they returned, in order.
+    """Start the jobs in order, `at_once` at a time, wait for all, and return their results in order.
 
     Each has a thread and, on a GPU, a stream of its own. The first error ends the rest: jobs that have not
     begun are dropped, and `stop` is called so that those under way can end early.

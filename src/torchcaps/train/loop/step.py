@@ -88,7 +88,7 @@ class TrainStep:
         self._steps += 1
 
     def backward(self, indices: Tensor) -> Tensor:
-        """Fill the gradients; the loss of this process's share of the batch."""
+        """Fill the gradients, and return the loss of this process's share of the batch."""
         task, objective = self.work.task, self.work.objective
         batch = self.work.pipeline.for_training(self.work.examples, indices, self.random)
         share = slice(self.fabric.global_rank, None, self.fabric.world_size)

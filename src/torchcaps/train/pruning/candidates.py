@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
-from torchcaps.core import UserError, derive_seed, generator
+from torchcaps.core import UserError, derive_seed, generator, require_choice
 from torchcaps.data import Examples
 from torchcaps.models import Network, OnTrunk
 from torchcaps.prune import (
@@ -63,8 +63,7 @@ class StructuredPruning:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.method not in ("eagleeye", "l1", "random"):
-            raise UserError(f"method must be eagleeye, l1 or random, got {self.method!r}")
+        require_choice("method", self.method, ("eagleeye", "l1", "random"))
         for key in ("candidates", "batches", "batch_size"):
             if getattr(self, key) < 1:
                 raise UserError(f"{key} must be at least 1, got {getattr(self, key)}")

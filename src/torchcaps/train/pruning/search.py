@@ -38,7 +38,7 @@ def prune_run(
     *,
     on_candidate: Callable[[int, int, str], None] = lambda done, planned, best: None,
 ) -> PruneResult:
-    """Prune the network of run `source` and leave it as a run in `out`; the content of its result.json.
+    """Prune the network of run `source`, leave it as a run in `out`, return the content of its result.json.
 
     Scored candidates are kept in `out/candidates.jsonl`: a search that was interrupted goes on there and ends
     as if it had not been. The recipe in `out` fine-tunes the pruned network.
@@ -80,7 +80,7 @@ def prune_run(
 
 
 def _write_pruned(run: Run, out: Path, pruned: Network, widths: Sequence[int]) -> Recipe:
-    """Leave the pruned network of `run` as a run in `out`; the recipe, which trains on from its weights."""
+    """Leave the pruned network of `run` as a run in `out`, and return the recipe that trains it further."""
     model = {**run.recipe.model, "trunk_widths": list(widths)}
     recipe = replace(run.recipe, model=model, start_from=str(out))
     _, header = load_weights(run.folder / "weights.safetensors")

@@ -15,7 +15,7 @@ from torchcaps.data.folders import SUFFIXES, folder_path, folders_of_classes, pa
 
 from ..recipe import Recipe, read_recipe, recipe_as_json
 
-_WRITTEN_AT_START = ("recipe.json", "recipe.yaml", "data.json", "metrics.jsonl")  # the first before others
+_WRITTEN_AT_START = ("recipe.json", "recipe.yaml", "data.json", "metrics.jsonl")  # recipe.json comes first
 _WRITTEN = (*_WRITTEN_AT_START, "last.ckpt", "weights.safetensors", "result.json")
 
 
@@ -35,7 +35,7 @@ def held_alone(out: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UserError(busy) from error
-        if not _is_at(path, file.fileno()):  # removed by its last holder: a new one may be held
+        if not _is_at(path, file.fileno()):  # its last holder removed it: another process may hold a new one
             raise UserError(busy)
         try:
             yield

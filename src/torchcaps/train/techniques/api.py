@@ -34,7 +34,7 @@ class Technique:
         """The optimizer has moved the weights. It may be captured in a CUDA graph."""
 
     def after_validation(self, run: KeptRun, validation: Evaluation) -> Evaluation:
-        """An epoch was validated; the evaluation of the weights that the epoch ends with."""
+        """Called when an epoch was validated; returns the evaluation of the weights that it ends with."""
         del run
         return validation
 
@@ -42,7 +42,7 @@ class Technique:
         """An epoch is over, and kept if it was the best."""
 
     def finish(self, run: KeptRun, test: Examples) -> FinalResults:
-        """Training is over; what result.json says beside metrics."""
+        """Called when training is over; returns what result.json says beside metrics."""
         del run, test
         return {}
 

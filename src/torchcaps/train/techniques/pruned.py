@@ -72,7 +72,7 @@ class PrunedTraining(Technique):
         self._pull.keep_zeros()
 
     def after_validation(self, run: KeptRun, validation: Evaluation) -> Evaluation:
-        """Prune if it is time; the evaluation of the weights as they are then."""
+        """Prune if it is time, and return the evaluation of the weights as they are then."""
         is_due = self.past.is_reached(validation.loss, self.settings.patience)
         self._last = LastSearch()
         return self._prune(run, validation) if is_due and self._is_good_enough(validation) else validation

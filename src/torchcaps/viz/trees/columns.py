@@ -98,7 +98,7 @@ def _add_capsules(scene: Scene, tree: ParseTree, on_image: dict[Key, Place]) -> 
 
 
 def _add_classes(scene: Scene, tree: ParseTree, names: list[str]) -> dict[int, float]:
-    """Name, bar and number of each class, the chosen one larger; the heights where they stand."""
+    """Draw name, bar and number of each class, the chosen one larger; return their heights."""
     shown = shown_classes(tree)
     classes = dict(zip(shown, _spread(len(shown)), strict=True))
     longest = max(width_of(names[number]) for number in classes)

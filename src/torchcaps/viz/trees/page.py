@@ -92,7 +92,7 @@ def _svg(scene: Scene, uri: str, shape: tuple[int, ...], facts: dict[str, Fact],
         *_loose_marks(scene),
         *_capsules(scene, facts),
         viewBox=f"0 0 {scene.width} {scene.height:.0f}",
-        role="group",  # of the inside of an image nothing is told to those who cannot see it
+        role="group",  # as an image, its parts would not be read out
         aria_label=words,
     )
 

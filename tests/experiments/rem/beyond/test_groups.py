@@ -9,15 +9,12 @@ from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.plan import Job, Outcome
 from torchcaps.experiments.rem.beyond import groups
 from torchcaps.experiments.rem.beyond.groups import LABEL, groups_shrink, prune_and_shrink, weights_stay
+from torchcaps.inspection import count_parameters
 from torchcaps.models import create_model
 from torchcaps.prune import shrink
 from torchcaps.train import Machine, Silent
 
 METRICS = ("test_accuracy", "sparsity", "parameters_share", "operations_share")
-
-
-def count_parameters(network):
-    return sum(parameter.numel() for parameter in network.parameters())
 
 
 def of_network(network, folder):

@@ -15,7 +15,7 @@ from torchcaps.storage import write_atomically
 from ..segment import FoundNodule, NodulesFound
 from ..volume import Volume
 
-_SERIES_NUMBER = 9000  # far from those that scanners give
+_SERIES_NUMBER = 9000  # scanners give much lower numbers
 
 
 def write_dicom_seg(path: Path, found: NodulesFound, volume: Volume, algorithm: str) -> None:

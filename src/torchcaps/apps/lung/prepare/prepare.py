@@ -56,7 +56,7 @@ def prepare(
     Args:
         patients: Each is read when it is called.
         out: Folder of what is written.
-        negatives: How many regions without a nodule were asked of `patients` for each one with; patients that
+        negatives: How many regions without a nodule `patients` give for each that shows one; patients that
             were written with another number are read again. Such regions train, and do not test.
         on_patient: Told of each patient that is done.
     """

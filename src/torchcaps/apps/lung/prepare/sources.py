@@ -69,13 +69,13 @@ _Pairs = list[tuple[Path, Path]]  # images with their masks
 
 
 def require_apart(source: Path, out: Path) -> None:
-    """Raise where regions would be written among the patients, as one of whom they would be read next."""
+    """Raise where `out` lies among the patients: the next call would take it for one of them."""
     if out.resolve().is_relative_to(source.resolve()):
         raise UserError(f"{out} lies in {source}, whose folders are patients; choose an --out outside of it")
 
 
 def find_patients(folder: Path, *, negatives: float = 0.0) -> Patients:
-    """The patients in a folder as regions; `negatives` regions without a nodule for each one with."""
+    """The patients in a folder, cut into regions: `negatives` without a nodule for each that shows one."""
     return {name: partial(_cut_patient, read, negatives) for name, read in find_scans(folder).items()}
 
 
@@ -102,7 +102,7 @@ def find_scans(folder: Path) -> Scans:
 
 
 def _with_masks(files: list[Path], read: Callable[[_Pairs], Iterator[Marked]], *, by_name: bool) -> Scans:
-    """Images with their masks by patient, who is the name, or what comes before its first underscore."""
+    """Images with their masks by patient: the name of a file, or what comes before its first underscore."""
     masks = {scan_name(path).removesuffix(_MASK): path for path in files if scan_name(path).endswith(_MASK)}
     groups: dict[str, list[tuple[Path, Path | None]]] = {}
     for path in sorted(files):

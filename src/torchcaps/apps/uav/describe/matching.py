@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from torchcaps.core import MissingDataError, UserError, build_dataclass
+from torchcaps.core import MissingDataError, UserError, build_dataclass, require_choice
 from torchcaps.data import SeasonStack, sample_crops
 from torchcaps.storage import read_json, write_json
 
@@ -50,8 +50,7 @@ class Matching:
 
     def likelihood(self, name: str, exponent: float = _EXPONENT) -> Likelihood:
         """The weight of each distance: `bayesian`, `linear`, or `ratio` to the power of an exponent."""
-        if name not in LIKELIHOODS:
-            raise UserError(f"a likelihood is one of {', '.join(LIKELIHOODS)}, not {name!r}")
+        require_choice("likelihood", name, LIKELIHOODS)
         if name == "linear":
             return linear_likelihood()
         same, other = np.array(self.same), np.array(self.other)

@@ -25,7 +25,7 @@ def train_descriptor(
     resume: bool = False,
     watcher: Watcher | None = None,
 ) -> TrainResult:
-    """Train on the western part of each map and measure matches on the eastern fifth; the run's result.
+    """Train on the western part of each map, measure matches on the eastern fifth, return the result.
 
     Args:
         stacks: The maps, each on several dates and all with pixels of one size.

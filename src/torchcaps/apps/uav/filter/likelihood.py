@@ -11,7 +11,7 @@ from torchcaps.core import UserError
 
 _ENTRIES = 1024
 _FLOOR = 1e-6  # of the weight: one bad image must not make a place impossible
-_RAREST = 1e-3  # of the largest density of other pairs: below it too few are left to tell it
+_RAREST = 1e-3  # share of the largest density of other pairs: a lower one is of too few pairs
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _densities(
 
 
 def _falling(weights: NDArray[np.float64], far: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The weights without a rise beyond the usual distance of other pairs: few samples are left there."""
+    """The weights, kept from rising beyond the usual distance of other pairs, where samples are few."""
     usual = int(far.argmax())
     return np.concatenate([weights[:usual], np.minimum.accumulate(weights[usual:])])
 

@@ -37,7 +37,7 @@ class PartWholeSettings(Design):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """Numbers: what tells classes apart has no name."""
+        """The numbers of the classes, which have no other names."""
         return tuple(str(number) for number in range(self.classes))
 
     def count_of(self, split: Split) -> int:
@@ -57,7 +57,7 @@ def read_partwhole(
     if frame is not None and frame.height != frame.width:
         raise UserError(f"partwhole draws square images, got {frame.width}x{frame.height}")
     drawn = _drawn(settings if frame is None else replace(settings, size=frame.height), split)
-    return drawn.map(torch.clone)  # whoever draws them anew must not change those of the next run
+    return drawn.map(torch.clone)  # a run that draws its examples anew changes its copy alone
 
 
 @lru_cache(maxsize=8)  # many runs of an experiment read the same images

@@ -22,7 +22,8 @@ def paint(
 ) -> tuple[UInt8[Tensor, "batch 1 height width"], UInt8[Tensor, "batch height width"]]:
     """Images, and for each pixel the number of what is seen there, on the device of the scene.
 
-    Later shapes cover earlier ones. A pixel at an outline mixes both sides and belongs to whoever has more.
+    Later shapes cover earlier ones. A pixel at an outline mixes both sides and belongs to the one that
+    covers more of it.
     """
     parts = num_parts(design)
     canvas = _clouds(scene.clouds, design)
