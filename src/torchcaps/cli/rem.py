@@ -114,8 +114,11 @@ def _plan(
     for folder in folders:
         if folders.count(folder) > 1:
             raise UserError(f"several of these recipes would be trained in {folder}: give them one at a time")
-    for source in planned:
-        check_levels(source.recipe.sketch(), read_levels(levels))
+    for source, plan in zip(sources, planned, strict=True):
+        try:
+            check_levels(plan.recipe.sketch(), read_levels(levels))
+        except UserError as error:
+            raise UserError(f"{source}: {error}") from error
     return planned
 
 
