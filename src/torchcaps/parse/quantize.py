@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
-from torchcaps.core import Routed, UserError, even_levels, shown
+from torchcaps.core import Routed, UserError, counted, even_levels, shown
 from torchcaps.routing import ReadsOut
 
 # One number for all routed layers, one for each, or what `even_levels` gives for the parents of each. A layer
@@ -105,7 +105,9 @@ def levels_of_layers(levels: Levels, layers: int) -> list[int | None]:
             f'levels are a whole number, one for each routed layer, or "even", got {shown(levels)}'
         ) from None
     if len(numbers) != layers:
-        raise UserError(f"the network quantizes {layers} routed layers, got levels for {len(numbers)}")
+        raise UserError(
+            f"the network quantizes {counted(layers, 'routed layer')}, got levels for {len(numbers)}"
+        )
     for place, number in enumerate(numbers, start=1):
         if number or place == layers:
             quantization_indices(torch.zeros(0), number)  # refuses an impossible number before any image
