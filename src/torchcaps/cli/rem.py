@@ -156,7 +156,7 @@ def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
 
 
 def _print(found: list[RunSummary]) -> None:
-    from torchcaps.parse import say_needless
+    from torchcaps.parse import say_needless, say_rounded_up
 
     print_table(
         [
@@ -176,3 +176,5 @@ def _print(found: list[RunSummary]) -> None:
     for summary in found:
         if needless := say_needless(summary.accuracy, summary.even_accuracy):
             typer.echo(f"{summary.run} is {needless}")
+        if rounded := say_rounded_up(len(summary.classes), summary.levels):
+            typer.echo(f"{summary.run}: {rounded}")

@@ -120,6 +120,16 @@ def keeps_even_share(parents: int, levels: int) -> bool:
     return bool(quantize(even, levels) <= even)
 
 
+def say_rounded_up(classes: int, levels: int) -> str:
+    """A sentence for levels of the class layer that round an even share up; else nothing."""
+    if keeps_even_share(classes, levels):
+        return ""
+    return (
+        f"{levels} levels round the even share of {classes} classes up, so that undecided children count as "
+        "decided; --levels even or auto avoids this"
+    )
+
+
 def check_levels(network: nn.Module, levels: Levels | None) -> None:
     """Raise where the couplings of a network cannot be quantized so; None are levels not chosen yet."""
     levels_of_layers("even" if levels is None else levels, len(quantizable_routings(network)))
