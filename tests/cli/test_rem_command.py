@@ -82,6 +82,14 @@ def test_what_cannot_be_done_is_refused_before_anything_is_trained(recipe, tmp_p
     assert not runs.exists()
 
 
+def test_of_several_the_one_whose_couplings_cannot_be_quantized_is_named(recipe, tmp_path):
+    slots = tmp_path / "slots.yaml"
+    slots.write_text(RECIPE.replace("decoder: none", "decoder: none, routing: slot_attention"))
+    error = call(recipe, slots, "--out", tmp_path / "runs", "--device", "cpu").exception
+    assert isinstance(error, UserError)
+    assert str(error).startswith(f"{slots}: layer 'classes' routes by SlotAttentionRouting")
+
+
 def test_runs_are_not_changed_by_set(recipe, tmp_path):
     assert call(recipe, "--out", tmp_path, "--device", "cpu").exit_code == 0
     error = call(tmp_path / "small-rem", "--set", "epochs=2", "--device", "cpu").exception

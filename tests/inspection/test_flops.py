@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from torchcaps.core import Routed
+from torchcaps.core import Routed, UserError
 from torchcaps.inspection import count_flops, describe_model
 from torchcaps.models import create_model, list_models
 from torchcaps.routing import RoutingShape, list_routings
@@ -27,6 +27,14 @@ def test_dr_capsnet_by_hand():
         "routing": routing,
         "layers": {"classes.routing": routing},
     }
+
+
+def test_a_module_of_the_user_is_counted_once_it_names_the_size_of_its_images():
+    network = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.Flatten(), torch.nn.Linear(4 * 36, 5))
+    with pytest.raises(UserError, match=r"set its attribute image_shape to \(channels, height"):
+        count_flops(network)
+    network.image_shape = (1, 8, 8)
+    assert count_flops(network)["total"] == 2 * (4 * 36 * 9 + 4 * 36 * 5)
 
 
 def test_the_decoder_counts():

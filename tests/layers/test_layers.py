@@ -23,6 +23,12 @@ from torchcaps.layers import (
 M, N, O, OUT, D, P, K = 4, 5, 3, 7, 2, 6, 3
 
 
+@pytest.mark.compile  # the run-time type checks would answer first
+def test_primary_capsules_ask_for_the_axis_of_the_batch():
+    with pytest.raises(UserError, match=r"maps \(batch, channels, height, width\), got \(3, 9, 9\)"):
+        PrimaryCaps(3, 2, 4, kernel_size=3)(torch.rand(3, 9, 9))
+
+
 def grid(batch=2, types=O, pose=D, height=M, width=N):
     poses = torch.randn(batch, height, width, types, pose)
     return Capsules(poses, poses.norm(dim=-1))

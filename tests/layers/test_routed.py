@@ -134,6 +134,13 @@ def test_a_tensor_in_place_of_capsules_is_answered_with_what_to_give(make):
 
 
 @pytest.mark.compile  # the run-time type checks would answer first
+def test_what_a_layer_gives_is_answered_with_what_the_next_one_takes():
+    routed = FcCaps(6, 3, 4, 5)(Capsules(torch.rand(2, 6, 4), torch.rand(2, 6)))
+    with pytest.raises(UserError, match="got Routed; give it `capsules` of that"):
+        FcCaps(3, 2, 5, 5)(routed)
+
+
+@pytest.mark.compile  # the run-time type checks would answer first
 @pytest.mark.parametrize("make", [*LAYERS.values(), lambda: Conv3dRoutingCaps(3, 2, 4, 5)])
 def test_activations_of_other_capsules_than_the_poses_are_refused(make):
     layer = make()

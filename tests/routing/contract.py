@@ -102,6 +102,13 @@ class RoutingContract:
         # fast mode compares random projections of the two Jacobians instead of each entry
         assert torch.autograd.gradcheck(outputs, [x.clone().requires_grad_() for x in inputs], fast_mode=True)
 
+    def test_samples_may_be_mapped_and_differentiated_one_by_one(self, routing, votes, activations):
+        def slope(votes, activations):
+            return torch.func.grad(lambda votes: routing(votes, activations).poses.square().sum())(votes)
+
+        together = torch.func.vmap(slope)(votes, activations)
+        assert_close(together, slope(votes, activations))
+
     def test_one_round_is_the_closed_form(self, votes, activations):
         routing = self.build(**self.one_round)
         assert_close(routing(votes, activations).poses, self.closed_form(routing, votes, activations))

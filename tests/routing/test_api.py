@@ -11,6 +11,7 @@ from torchcaps.routing import (
     build_routing,
     create_routing,
     describe_routing,
+    keep_float32,
     list_routings,
 )
 
@@ -86,6 +87,17 @@ def test_a_routing_prints_how_often_it_iterates(name):
         return
     routing.iterations = 7  # as routing annealing does
     assert "iterations=7" in repr(routing)
+
+
+def test_settings_of_a_routing_kept_in_float32_may_be_given_by_place():
+    @keep_float32
+    def scaled_mean(votes, activations, scale, offset=0.0):
+        assert votes.dtype == torch.float32
+        return mean_routing(scale * votes + offset, activations)
+
+    votes, activations = torch.randn(2, *SHAPE).bfloat16(), torch.ones(2, 6).bfloat16()
+    by_name = scaled_mean(votes, activations, scale=2.0, offset=1.0)
+    torch.testing.assert_close(scaled_mean(votes, activations, 2.0, offset=1.0), by_name)
 
 
 @pytest.mark.compile  # the run-time type checks would answer first

@@ -114,8 +114,11 @@ def _plan(
     for folder in folders:
         if folders.count(folder) > 1:
             raise UserError(f"several of these recipes would be trained in {folder}: give them one at a time")
-    for source in planned:
-        check_levels(source.recipe.sketch(), read_levels(levels))
+    for source, plan in zip(sources, planned, strict=True):
+        try:
+            check_levels(plan.recipe.sketch(), read_levels(levels))
+        except UserError as error:
+            raise UserError(f"{source}: {error}") from error
     return planned
 
 
@@ -153,7 +156,7 @@ def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
 
 
 def _print(found: list[RunSummary]) -> None:
-    from torchcaps.parse import say_needless
+    from torchcaps.parse import say_needless, say_rounded_up
 
     print_table(
         [
@@ -173,3 +176,5 @@ def _print(found: list[RunSummary]) -> None:
     for summary in found:
         if needless := say_needless(summary.accuracy, summary.even_accuracy):
             typer.echo(f"{summary.run} is {needless}")
+        if rounded := say_rounded_up(len(summary.classes), summary.levels):
+            typer.echo(f"{summary.run}: {rounded}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 import torch
 from torch import Tensor, nn
 
-from torchcaps.core import evaluating
+from torchcaps.core import UserError, evaluating
 from torchcaps.layers import layers_with_backend
 from torchcaps.routing import RoutingShape
 
@@ -36,6 +36,11 @@ def count_flops(model: nn.Module, batch: int = 1) -> FlopCount:
     by the formula of its `cost` method, so the number does not depend on the kernel that runs it. The pass
     runs on the meta device, without data.
     """
+    if not hasattr(model, "image_shape"):
+        raise UserError(
+            f"this {type(model).__name__} does not say what images it takes: set its attribute image_shape "
+            "to (channels, height, width)"
+        )
     shapes: dict[str, list[tuple[int, ...]]] = {}
     routings = {name: module for name, module in model.named_modules() if hasattr(module, "cost")}
     handles = [

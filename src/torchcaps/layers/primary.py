@@ -82,6 +82,11 @@ class PrimaryCaps(nn.Module):
 
     def forward(self, features: Float[Tensor, "batch channels height width"]) -> Capsules:
         """Capsules at (batch, rows, columns), `types` of them at each position."""
+        if features.ndim != 4:
+            raise UserError(
+                "PrimaryCaps expects feature maps (batch, channels, height, width), got "
+                f"{tuple(features.shape)}"
+            )
         if self.padding == "same":
             height, width = self.conv.kernel_size
             features = pad_same(features, (height, width), self.conv.stride[0])

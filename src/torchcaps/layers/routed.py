@@ -25,9 +25,12 @@ recompute = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
 def require_capsules(layer: nn.Module, children: Capsules, dtype: torch.dtype | None = None) -> Capsules:
     """`children` when they are capsules, in that precision if there is one; else a clear error."""
     if not isinstance(children, Capsules):
+        advice = "the activations of vector capsules are their lengths: Capsules(poses, poses.norm(dim=-1))"
+        if isinstance(children, Routed):
+            advice = "give it `capsules` of that"
         raise UserError(
             f"{type(layer).__name__} expects Capsules(poses, activations), got {type(children).__name__}; "
-            "the activations of vector capsules are their lengths: Capsules(poses, poses.norm(dim=-1))"
+            f"{advice}"
         )
     poses, activations = children
     if poses.ndim < 3 or poses.shape[:-1] != activations.shape:

@@ -17,6 +17,7 @@ class RunSummary:
     """A run, measured on its test images.
 
     Attributes:
+        levels: Of the couplings to the classes.
         even_accuracy: With even couplings, that is without routing.
         pruned: Whether it was trained with pruning.
         sparsity: Zeros among the weights of the pruned layers; `sparsity_total` among all.
@@ -26,6 +27,7 @@ class RunSummary:
     run: str
     pruned: bool
     images: int
+    levels: int
     accuracy: float
     quantized_accuracy: float
     even_accuracy: float
@@ -54,6 +56,7 @@ def summarise_run(run: Run, *, levels: Levels = "even", data_dir: Path | None = 
         run=given_name(run.folder),
         pruned=pruning is not None,
         images=found.images,
+        levels=found.keys.levels,
         accuracy=found.accuracy,
         quantized_accuracy=found.quantized_accuracy,
         even_accuracy=found.even_accuracy,

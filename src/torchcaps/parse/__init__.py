@@ -31,6 +31,7 @@ from .quantize import (
     quantization_indices,
     quantize,
     quantized,
+    say_rounded_up,
 )
 from .regions import Regions, find_regions, weights_of_levels
 from .saliency import GridShape, map_peaks, place_heat, place_map, saliency_map, upsample_map
@@ -101,6 +102,7 @@ __all__ = [
     "roc_auc",
     "saliency_map",
     "say_needless",
+    "say_rounded_up",
     "share_below",
     "silence_carriers",
     "some_images",

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Integer
 from torch import Tensor, nn
 
-from torchcaps.core import Routed, UserError, even_levels, shown
+from torchcaps.core import Routed, UserError, counted, even_levels, shown
 from torchcaps.routing import ReadsOut
 
 # One number for all routed layers, one for each, or what `even_levels` gives for the parents of each. A layer
@@ -105,7 +105,9 @@ def levels_of_layers(levels: Levels, layers: int) -> list[int | None]:
             f'levels are a whole number, one for each routed layer, or "even", got {shown(levels)}'
         ) from None
     if len(numbers) != layers:
-        raise UserError(f"the network quantizes {layers} routed layers, got levels for {len(numbers)}")
+        raise UserError(
+            f"the network quantizes {counted(layers, 'routed layer')}, got levels for {len(numbers)}"
+        )
     for place, number in enumerate(numbers, start=1):
         if number or place == layers:
             quantization_indices(torch.zeros(0), number)  # refuses an impossible number before any image
@@ -116,6 +118,16 @@ def keeps_even_share(parents: int, levels: int) -> bool:
     """Whether an even share is not rounded up, which would make a preference of none."""
     even = torch.tensor(1 / parents)
     return bool(quantize(even, levels) <= even)
+
+
+def say_rounded_up(classes: int, levels: int) -> str:
+    """A sentence for levels of the class layer that round an even share up; else nothing."""
+    if keeps_even_share(classes, levels):
+        return ""
+    return (
+        f"{levels} levels round the even share of {classes} classes up, so that undecided children count as "
+        "decided; --levels even or auto avoids this"
+    )
 
 
 def check_levels(network: nn.Module, levels: Levels | None) -> None:

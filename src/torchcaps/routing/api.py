@@ -191,7 +191,7 @@ def keep_float32(route: Callable[Inputs, Routed]) -> Callable[Inputs, Routed]:
     """
 
     @functools.wraps(route)
-    def wrapper(votes: Tensor, activations: Tensor | None = None, **settings: Any) -> Routed:
+    def wrapper(votes: Tensor, activations: Tensor | None = None, *others: Any, **settings: Any) -> Routed:
         dtype = votes.dtype
         if not dtype.is_floating_point:
             raise UserError(
@@ -200,8 +200,9 @@ def keep_float32(route: Callable[Inputs, Routed]) -> Callable[Inputs, Routed]:
         with without_autocast(votes):
             if dtype in (torch.float16, torch.bfloat16):
                 votes = votes.float()
-            inputs = (votes,) if activations is None else (votes, activations.to(votes.dtype))
-            routed = cast(Callable[..., Routed], route)(*inputs, **settings)
+            if activations is not None or others:
+                others = (None if activations is None else activations.to(votes.dtype), *others)
+            routed = cast(Callable[..., Routed], route)(votes, *others, **settings)
         coupling = None if routed.coupling is None else routed.coupling.to(dtype)
         return Routed(routed.poses.to(dtype), routed.activations.to(dtype), coupling)
 

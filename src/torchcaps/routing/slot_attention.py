@@ -48,7 +48,8 @@ def slot_attention_routing(
     require_iterations(iterations)
     query, key, value = project
     keys, values = key(votes) * votes.shape[-1] ** -0.5, value(votes)
-    poses = slots.to(votes.dtype).expand(*votes.shape[:-3], *slots.shape)
+    # a sum and not a view, so that `vmap` over votes also maps the state that the GRU changes in place
+    poses = slots + votes.new_zeros(*votes.shape[:-3], *slots.shape)
     for _ in range(iterations):
         coupling = einsum("...iod,...od->...io", keys, query(poses)).softmax(dim=-1)
         weights = coupling * activations.unsqueeze(-1)
@@ -115,4 +116,5 @@ class SlotAttentionRouting(nn.Module):
         each_round = in_caps * softmax_cost(out_caps) + 3 * pairs + out_caps
         each_round += out_caps * (2 * layer_norm_cost(pose) + 25 * pose + 6 * pose)  # gates, then refinement
         elementwise = pairs * (2 * layer_norm_cost(pose) + pose) + self.iterations * each_round
-        return RoutingCost(multiply_adds + out_caps * pose, elementwise + out_caps + sigmoid_cost(out_caps))
+        elementwise += out_caps * pose + out_caps + sigmoid_cost(out_caps)  # the first slots; the scores
+        return RoutingCost(multiply_adds + out_caps * pose, elementwise)

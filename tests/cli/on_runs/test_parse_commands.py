@@ -54,6 +54,13 @@ def test_a_run_that_hardly_needs_its_couplings_is_called_so(run):
         assert "as accurate with even couplings: these trees do not say why" in torchcaps(command, run).output
 
 
+def test_levels_that_round_an_even_share_up_are_named(run):
+    words = "6 levels round the even share of 10 classes up, so that undecided children count as decided"
+    for command in ("parse", "rem"):
+        assert words in torchcaps(command, run, "--levels", 6).output
+        assert "round the even share" not in torchcaps(command, run).output
+
+
 def test_an_image_is_explained(run, tmp_path):
     done = torchcaps("explain", run, "test:5", "--out", tmp_path)
     assert done.exit_code == 0, done.output

@@ -80,6 +80,8 @@ def test_the_bayesian_likelihood_is_judged_over_seeds():
 
 def test_a_flight_that_does_not_converge_counts_as_long_as_it_was_flown():
     assert claims._times(details([5.0, -1.0])).tolist() == [5.0, 40.0]
+    words = claims.bayesian_is_faster(table(by_likelihood)).because
+    assert words.startswith("updates saved (a flight that does not converge counts as long as it was flown)")
 
 
 @pytest.mark.parametrize(("budget", "verdict"), [("full", "confirmed"), ("quick", "open")])
@@ -88,6 +90,12 @@ def test_an_effect_counts_in_the_full_budget_alone(budget, verdict):
     finding = claims.matters("updates to convergence", "likelihood")(table(by_likelihood, budget))
     assert finding.verdict == verdict
     assert "p = " in finding.because
+
+
+def test_a_probability_below_the_numbers_of_the_machine_is_not_called_zero(monkeypatch):
+    monkeypatch.setattr(claims, "analyse", lambda samples: {"likelihood": 0.0})
+    finding = claims.matters("updates to convergence", "likelihood")(table(by_likelihood))
+    assert finding.because.startswith("p < 1e-300 over flights")
 
 
 def test_an_effect_is_open_before_every_network_has_flown_twice():

@@ -52,7 +52,7 @@ def command(
 
 def _print(result: dict[str, Any]) -> None:
     from torchcaps.core import counted
-    from torchcaps.parse import say_needless
+    from torchcaps.parse import say_needless, say_rounded_up
 
     typer.echo(
         f"{result['data']} {result['split']}: {counted(result['images'], 'image')}, {result['children']:,} "
@@ -67,7 +67,8 @@ def _print(result: dict[str, Any]) -> None:
         f"{counted(result['keys'], 'parse tree')}"
     )
     needless = say_needless(result["accuracy"], result["even_accuracy"])
-    typer.echo(f"{needless}\n" if needless else "")
+    rounded = say_rounded_up(len(result["classes"]), result["levels"])
+    typer.echo("".join(f"{remark}\n" for remark in (needless, rounded) if remark))
     print_table(
         [
             {
