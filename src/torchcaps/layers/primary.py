@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torchcaps.core import (
     Capsules,
     ImageSize,
+    UserError,
     pose_lengths,
     require_choice,
     sides,
