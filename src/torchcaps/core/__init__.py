@@ -1,6 +1,6 @@
 """What every other package stands on: registry, types, errors, seeding, rotations and squash functions."""
 
-from .errors import MissingDataError, UnknownNameError, UserError, first_line, reason_of, unknown_name
+from .errors import MissingDataError, UnknownNameError, UserError, first_line, listed, reason_of, unknown_name
 from .extras import EXTRAS, need
 from .fields import (
     Plain,
@@ -96,6 +96,7 @@ __all__ = [
     "generator",
     "group_table",
     "hamilton",
+    "listed",
     "machine_memory",
     "mark_labels",
     "markdown_table",
