@@ -92,6 +92,16 @@ def test_help_answers_at_once():
     assert modules.stdout.strip() == "set()"
 
 
+def test_help_that_nobody_reads_ends_without_a_traceback():
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with open(theirs, "w") as gone:
+        done = subprocess.run(
+            [sys.executable, "-m", "torchcaps", "--help"], stdout=gone, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 @pytest.mark.parametrize("command", EXAMPLES)
 def test_every_command_shows_examples(command):
     done = torchcaps(command, "-h")
