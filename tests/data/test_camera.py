@@ -78,3 +78,8 @@ def test_a_hue_of_a_third_turn_moves_the_strongest_channel():
     red = torch.tensor([1.0, 0, 0])[None, :, None, None].expand(1, 3, 2, 2)
     turned = shift_colours(red, torch.tensor([math.radians(120)]), torch.ones(1))[0, :, 0, 0]
     assert turned.argmax() != 0
+
+
+def test_a_blur_longer_than_the_image_is_refused():
+    with pytest.raises(UserError, match="motion_blur must be at most the 8 pixels of an image, got 1e\\+30"):
+        motion_blur(torch.rand(2, 3, 8, 6), torch.zeros(2), torch.zeros(2), 1e30)

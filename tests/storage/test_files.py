@@ -154,3 +154,12 @@ def test_a_full_disk_is_told_from_a_file_that_cannot_be_written(error, kind, tmp
         write_atomically(tmp_path / "a.txt", fill)
     assert type(caught.value) is kind
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize("name", ["", "/", "..", "pages"])
+def test_a_folder_is_not_written_as_a_file(name, tmp_path, monkeypatch):
+    (tmp_path / "pages").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"cannot write .*: .*; what was there before is kept"):
+        write_text(Path(name), "words")
+    assert [path.name for path in tmp_path.iterdir()] == ["pages"]

@@ -2,6 +2,7 @@ from functools import partial
 
 import pytest
 import torch
+from PIL import Image
 
 from torchcaps.core import UserError
 from torchcaps.data import (
@@ -102,6 +103,17 @@ def test_photographs_are_brought_to_the_size_of_the_network_unless_the_recipe_ma
     splits = source.splits(torch.device("cpu"))
     assert splits.train.images.shape[2:] == source.test(torch.device("cpu")).images.shape[2:] == (side, side)
     assert (splits.info.height, splits.info.width) == (side, side)
+
+
+def test_of_many_classes_whose_only_image_would_validate_few_are_named(tmp_path):
+    for name in range(100):
+        (tmp_path / str(name)).mkdir()
+        for pixel in (0, 255):
+            Image.new("L", (4, 4), pixel).save(tmp_path / str(name) / f"{name}-{pixel}.png")
+    source = Source(Data(name=f"folder:{tmp_path}", validation=0.5), task_named("classification"))
+    with pytest.raises(UserError, match=r"and \d+ more would train") as error:
+        source.splits(torch.device("cpu"))
+    assert len(str(error.value)) < 500
 
 
 def test_a_class_of_a_folder_whose_only_image_would_validate_is_refused(tmp_path):

@@ -108,10 +108,8 @@ def run() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.filterwarnings("ignore", r"Image size \(\d+ pixels\) exceeds limit")  # of pillow, which goes on
     try:
-        if (text := help_of(app, sys.argv[1:])) is not None:
-            typer.echo(text)
-            return
-        app()
+        if not _has_printed_help():
+            app()
     except KeyboardInterrupt:  # before typer began, which makes later ones an exit code
         say_how_to_go_on()
         sys.exit(INTERRUPTED)
@@ -127,6 +125,19 @@ def run() -> None:
             raise
         print(f"torchcaps: {message}", file=sys.stderr)
         sys.exit(2)
+
+
+def _has_printed_help() -> bool:
+    """Print the help that is asked for, if any; where its reader is gone, end as commands do."""
+    text = help_of(app, sys.argv[1:])
+    if text is None:
+        return False
+    try:
+        typer.echo(text)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where Python writes the rest
+        sys.exit(1)
+    return True
 
 
 def _message_for(error: Exception) -> str | None:

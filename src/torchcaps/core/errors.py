@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -31,7 +31,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str], advice: str = "") -
     """The error for a misspelt `name`: the near ones, or when none is near `advice`, or else all of them."""
     names = sorted(known)
     near = get_close_matches(str(name), names, n=5)  # YAML reads a number as one
-    otherwise = advice or f"known: {_listed(names)}"
+    otherwise = advice or f"known: {listed(names)}"
     hint = f"did you mean {', '.join(near)}?" if near else otherwise
     return UnknownNameError(f"unknown {kind} {name!r}; {hint}")
 
@@ -53,6 +53,7 @@ def reason_of(error: BaseException) -> str:
     return first_line(error)[:_LONGEST_REASON] or type(error).__name__
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names in a row; of many only the first."""
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"{', '.join(names[:_MOST_NAMED])}{more}" or "none"

@@ -38,6 +38,7 @@ from .examples import (
 from .fit import Fit, fit_picture, undo_fit
 from .folders import (
     PICTURE_MODES,
+    Deep,
     as_bytes,
     find_images,
     is_animation,
@@ -89,6 +90,7 @@ __all__ = [
     "DamagedFileError",
     "Dataset",
     "DatasetInfo",
+    "Deep",
     "Design",
     "Examples",
     "FileFinding",

@@ -18,6 +18,7 @@ from .fit import Fit
 Split: TypeAlias = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = ("train", "test")
 FOLDER_PREFIX = "folder:"
+LONGEST_SIDE = 10_000  # pixels that images are brought to; more is a mistake
 
 
 class Frame(NamedTuple):

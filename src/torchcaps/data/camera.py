@@ -40,6 +40,9 @@ def motion_blur(
     most: float,
 ) -> Float[Tensor, "batch channels height width"]:
     """Images averaged along a line of `length` pixels, at most `most`; edges are repeated."""
+    longest = max(images.shape[2:])
+    if most > longest:  # the memory grows with its square
+        raise UserError(f"motion_blur must be at most the {longest} pixels of an image, got {most:g}")
     taps = 2 * math.ceil(most / 2) + 1
     side = taps // 2
     steps = torch.linspace(-0.5, 0.5, 4 * taps, device=images.device)

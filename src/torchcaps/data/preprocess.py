@@ -12,7 +12,7 @@ from torch import Tensor
 
 from torchcaps.core import ImageSize, UserError, require_choice, sides
 
-from .api import DatasetInfo
+from .api import LONGEST_SIDE, DatasetInfo
 from .augment import Augment, augment_pairs
 from .examples import Mode
 from .transforms import center_crop, standardize
@@ -37,8 +37,11 @@ class Preprocess:
 
     def __post_init__(self) -> None:
         for name in ("resize", "pad", "center_crop"):
-            if min(sides(getattr(self, name))) < 0:
-                raise UserError(f"preprocess.{name} must not be negative, got {getattr(self, name)}")
+            size = getattr(self, name)
+            if min(sides(size)) < 0 or max(sides(size)) > LONGEST_SIDE:
+                raise UserError(
+                    f"preprocess.{name} must lie between 0 and {LONGEST_SIDE:,} pixels, got {size}"
+                )
         require_choice("preprocess.normalize", self.normalize, ("dataset", "none", "image"))
 
 

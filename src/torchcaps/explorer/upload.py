@@ -16,6 +16,7 @@ from torchcaps.core import UserError
 from torchcaps.data import (
     PICTURE_MODES,
     DatasetInfo,
+    Deep,
     as_bytes,
     fit_picture,
     is_animation,
@@ -70,7 +71,8 @@ def _open(content: bytes, *, is_digit: bool) -> tuple[Image.Image, list[str]]:
             f"This picture has {count} megapixels, at most {MOST_PIXELS // 10**6} are taken: make it smaller "
             "and choose it again."
         )
-    with opened_picture(_NAME, BytesIO(content), may_be_deep=is_digit, may_move=True) as picture:
+    deep: Deep = "keep" if is_digit else "scale"
+    with opened_picture(_NAME, BytesIO(content), deep=deep, may_move=True) as picture:
         steps = ["the first image of an animation"] if is_animation(picture) else []
         return (picture.copy(), steps) if is_digit else _flattened(picture, steps)
 

@@ -42,7 +42,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
     The file gets the permissions of the user's umask, whatever `write` gave the draft.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
+    draft = path.parent / f".{path.name}.{secrets.token_hex(4)}.draft"  # also of a folder, which is refused
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(path.parent)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torchcaps.core import ImageSize, Targets, UserError, generator, sides
+from torchcaps.core import ImageSize, Targets, UserError, generator, listed, sides
 from torchcaps.data import (
     FOLDER_PREFIX,
     Augment,
@@ -117,7 +117,7 @@ def _require_all_classes(whole: Examples, train: Examples, settings: Data) -> No
     lost = sorted(set(whole.labels.tolist()) - set(train.labels.tolist()))
     if lost:
         raise UserError(
-            f"{settings.name}: no image of {', '.join(whole.classes[label] for label in lost)} would train, "
+            f"{settings.name}: no image of {listed([whole.classes[label] for label in lost])} would train, "
             f"because the few that there are were drawn to validate; add images, or draw others: "
             f"--set data.split_seed={settings.split_seed + 1}"
         )

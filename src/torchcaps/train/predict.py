@@ -33,7 +33,7 @@ def open_picture(path: Path | Image.Image, info: DatasetInfo) -> Image.Image:
     """The image in a file, or one that is open, in the colours of the dataset and at its own size."""
     if info.channels not in PICTURE_MODES:
         raise UserError(f"image files have 1 or 3 channels; this model wants {info.channels}")
-    return without_transparency(open_any(path)).convert(PICTURE_MODES[info.channels])
+    return without_transparency(open_any(path, deep="scale")).convert(PICTURE_MODES[info.channels])
 
 
 def open_named(path: Path, info: DatasetInfo, own: NumberedImages | None) -> Image.Image:

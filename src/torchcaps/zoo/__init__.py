@@ -3,7 +3,15 @@
 from .answers import PhotoPredictor, hint_for, photo_predictor, predict, read_photo
 from .entry import WEIGHTS, Entry, entry_of_model, find_entry, list_weights, packaged_weights, preparation_of
 from .evaluate import evaluate_run, load_photos
-from .load import create_model, find_run, given_name, is_pretrained, load_pretrained, output_folder
+from .load import (
+    create_model,
+    find_run,
+    given_name,
+    is_pretrained,
+    load_pretrained,
+    output_folder,
+    sibling_folder,
+)
 from .measured import ANGLES, Evidence, Rounding, SeedMean
 from .packing.pack import Packing, pack_run
 from .photo import NoDigitError, Prepared, better_turns, prepare_digit
@@ -46,4 +54,5 @@ __all__ = [
     "read_photo",
     "render_photographs",
     "render_weights",
+    "sibling_folder",
 ]

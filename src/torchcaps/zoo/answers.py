@@ -48,7 +48,7 @@ def read_photo(run: Run, path: Path | Image.Image, info: DatasetInfo) -> Photo:
     if preparation_of(run.recipe.data.name) != "digit":
         return Photo(read_image(path, info))
     with nullcontext() if isinstance(path, Image.Image) else _naming(path):
-        picture, words = prepare_digit(open_any(path, may_be_deep=True))
+        picture, words = prepare_digit(open_any(path, deep="keep"))
     return Photo(as_bytes(fit_picture(picture, info.height, info.width, info.fit)).unsqueeze(0), words)
 
 
@@ -112,7 +112,7 @@ class PhotoPredictor:
             if is_numbered(path):  # an image of its own data is as it learnt them
                 return self.predictor.answer_file(path)
             if self._preparation == "digit":
-                return self.answer(open_any(path, may_be_deep=True))
+                return self.answer(open_any(path, deep="keep"))
             return self.answer(open_picture(path, self.predictor.info))
 
 

@@ -91,6 +91,14 @@ def output_folder(run_folder: Path) -> Path:
     return Path(given_name(run_folder))
 
 
+def sibling_folder(run_folder: Path, ending: str) -> Path:
+    """Where a network that is made of a run goes: beside the run, by its name with `ending`."""
+    folder = output_folder(run_folder)
+    if folder.name in ("", ".."):  # the folder that a command is called in, or the one above
+        folder = folder.resolve()
+    return folder.parent / f"{folder.name}{ending}"
+
+
 def is_pretrained(name: str) -> bool:
     """Whether `name` is that of a pretrained network, and no file or run folder of the user is called so."""
     path = Path(name)

@@ -48,6 +48,12 @@ def test_the_pruned_run_lies_beside_and_the_next_command_is_named(run):
     assert json.loads(tuned.stdout)["recipe"]["start_from"] == str(folder)
 
 
+def test_the_pruned_run_lies_beside_a_run_that_is_named_by_a_dot(run, monkeypatch):
+    monkeypatch.chdir(run)
+    prune(".", "--method", "random", "--quiet")
+    assert (run.with_name("run-random-0.5") / "result.json").is_file()
+
+
 def test_json_is_the_result_file(run, tmp_path):
     done = prune(run, "--method", "l1", "--out", tmp_path, "--json")
     assert json.loads(done.stdout) == json.loads((tmp_path / "result.json").read_text())

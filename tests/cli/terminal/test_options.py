@@ -46,8 +46,16 @@ def test_nothing_is_written_below_a_file(tmp_path):
         writable(tmp_path / "file" / "new" / "page.html")
 
 
-@pytest.mark.parametrize("command", [["explain", "RUN", "test:0"], ["shrink", "RUN"], ["export", "RUN"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["explain", "RUN", "test:0"],
+        ["shrink", "RUN"],
+        ["export", "RUN"],
+        ["eval", "RUN", "--suite", "affine", "--figure", "RUN/figure.png"],
+    ],
+)
 def test_a_run_is_not_even_loaded_for_a_locked_folder(locked, command):
     (locked / "recipe.json").write_text("{}")
-    answer = CliRunner().invoke(app, [str(locked) if word == "RUN" else word for word in command])
+    answer = CliRunner().invoke(app, [word.replace("RUN", str(locked)) for word in command])
     assert "nothing may be written" in str(answer.exception)

@@ -1,5 +1,6 @@
 import json
 import math
+import os
 
 from torchcaps.cli.terminal import print_json, print_table
 
@@ -16,6 +17,14 @@ def test_json_knows_no_numbers_that_are_not_finite(capsys):
     print_json({"loss": math.nan, "rows": [math.inf, (1.5, -math.inf)], "name": "NaN"})
     found = json.loads(capsys.readouterr().out, parse_constant=lambda text: 1 / 0)
     assert found == {"loss": None, "rows": [None, [1.5, None]], "name": "NaN"}
+
+
+def test_json_of_a_name_in_no_encoding_is_text_and_gives_the_name_back(capsys):
+    name = os.fsdecode(b"\xff.png")
+    print_json({"image": name, "class": "été"})
+    printed = capsys.readouterr().out.encode()  # fails where it is no text
+    assert json.loads(printed) == {"image": name, "class": "été"}
+    assert "été" in printed.decode()
 
 
 WIDE = [

@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -344,9 +345,21 @@ def test_a_folder_without_permission_is_answered_with_what_to_do(root, monkeypat
         load_dataset(f"folder:{root}", "train")
 
 
-def test_sixteen_bit_images_are_refused(root):
-    Image.fromarray(np.zeros((16, 16), np.uint16)).save(root / "train/a/deep.png")
-    with pytest.raises(UserError, match=r"deep\.png has more than 8 bits"):
+def test_grey_scans_of_16_bits_are_learnt_as_those_of_8(tmp_path):
+    levels = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    for label, number in product("ab", range(5)):
+        for folder, pixels in (("deep", levels.astype(np.uint16) * 257), ("plain", levels)):
+            path = tmp_path / folder / label / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(np.roll(pixels, number)).save(path)
+    deep, plain = (load_dataset(f"folder:{tmp_path / name}", "train").images for name in ("deep", "plain"))
+    assert deep.shape[1] == 1
+    assert torch.equal(deep, plain)
+
+
+def test_an_image_of_numbers_without_a_white_is_refused(root):
+    Image.fromarray(np.zeros((16, 16), np.float32)).save(root / "train/a/deep.tif")
+    with pytest.raises(UserError, match=r"deep\.tif has more than 8 bits"):
         load_dataset(f"folder:{root}", "train")
 
 

@@ -1,3 +1,5 @@
+import struct
+
 import numpy as np
 import pytest
 from PIL import ExifTags, Image
@@ -167,7 +169,7 @@ def test_an_empty_file_is_called_empty(tmp_path):
 def test_colours_that_pillow_cannot_convert_are_refused(tmp_path):
     Image.new("LAB", (4, 4)).save(tmp_path / "photo.tif")
     with pytest.raises(UserError, match="CIELAB; save it as an RGB image"):
-        open_any(tmp_path / "photo.tif", may_be_deep=True)
+        open_any(tmp_path / "photo.tif", deep="keep")
 
 
 def test_a_file_that_a_program_would_have_to_draw_is_refused(tmp_path, monkeypatch):
@@ -188,3 +190,62 @@ def test_a_photograph_of_a_phone_is_known_by_its_content(tmp_path):
 def test_images_are_read_whatever_their_names(tmp_path, kind):
     Image.fromarray(PIXELS).save(tmp_path / "photo.png", format=kind)
     assert open_any(tmp_path / "photo.png").size == (3, 2)
+
+
+LEVELS = np.array([[0, 1, 200, 255]], dtype=np.uint8)  # as scanners of 16 bits store them: 257 for each
+
+
+def save_inverted(path):
+    Image.fromarray(65535 - LEVELS.astype(np.uint16) * 257).save(path, tiffinfo={262: 0})  # white is 0
+
+
+def save_of_12_bits(path):
+    """A TIFF with two values in three bytes, which pillow reads but does not write."""
+    tags = {256: 4, 257: 1, 258: 12, 259: 1, 262: 1, 273: 122, 277: 1, 278: 1, 279: 6}
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    values = "".join(f"{level * 4095 // 255:03x}" for level in LEVELS[0].tolist())
+    header = b"II*\0" + struct.pack("<IH", 8, len(tags))
+    path.write_bytes(header + entries + bytes(4) + bytes.fromhex(values))
+
+
+@pytest.mark.parametrize(
+    ("name", "save_deep"),
+    [
+        ("scan.png", lambda path: Image.fromarray(LEVELS.astype(np.uint16) * 257).save(path)),
+        ("scan.tif", lambda path: Image.fromarray((LEVELS * np.uint16(257)).astype(">u2")).save(path)),
+        (
+            "scan.pgm",
+            lambda path: path.write_bytes(
+                b"P5 4 1 4080\n" + (LEVELS * np.uint16(16)).astype(">u2").tobytes()
+            ),
+        ),
+        ("inverted.tif", save_inverted),
+        ("twelve.tif", save_of_12_bits),
+    ],
+)
+def test_a_grey_scan_of_more_than_8_bits_is_scaled_by_the_depth_that_its_file_states(
+    name, save_deep, tmp_path
+):
+    save_deep(tmp_path / name)
+    assert np.array_equal(np.asarray(open_any(tmp_path / name, deep="scale")), LEVELS)
+    with Image.open(tmp_path / name) as opened:
+        assert np.array_equal(np.asarray(open_any(opened, deep="scale")), LEVELS)
+    with pytest.raises(UserError, match="has more than 8 bits per pixel"):
+        open_any(tmp_path / name)
+
+
+def test_a_scan_of_16_bits_is_turned_as_its_note_says(tmp_path):
+    Image.fromarray(LEVELS.astype(np.uint16) * 257).save(tmp_path / "scan.tif", exif=noted(6))
+    assert np.array_equal(np.asarray(open_any(tmp_path / "scan.tif", deep="scale")), LEVELS[::-1].T)
+
+
+def test_what_would_be_lost_in_8_bits_is_not_scaled(tmp_path):
+    Image.fromarray(np.full((2, 2), 4000, np.uint16)).save(tmp_path / "faint.png")  # 12 bits, stored as 16
+    with pytest.raises(UserError, match=r"faint\.png has values up to 4,000 where 65,535 is white"):
+        open_any(tmp_path / "faint.png", deep="scale")
+    Image.fromarray(np.zeros((2, 2), np.uint16)).save(tmp_path / "black.png")
+    assert np.asarray(open_any(tmp_path / "black.png", deep="scale")).max() == 0
+    for kind in (np.float32, np.int32):  # what is white in these, no file says
+        Image.fromarray(np.ones((2, 2), kind)).save(tmp_path / "measured.tif")
+        with pytest.raises(UserError, match=r"measured\.tif has more than 8 bits per pixel"):
+            open_any(tmp_path / "measured.tif", deep="scale")

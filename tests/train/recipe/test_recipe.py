@@ -78,6 +78,10 @@ def test_numbers_are_converted_to_their_type():
         ({"data": {"name": "mnist", "validation": 1}}, "between 0 and 1"),
         ({"data": {"name": "mnist", "augment": {"contrast": [1]}}}, "contrast: expected 2 values, got 1"),
         ({"model": {}}, "needs a 'name'"),
+        (
+            {"data": {"name": "mnist", "preprocess": {"resize": 10**9}}},
+            "preprocess.resize must lie between 0 and 10,000 pixels, got 1000000000",
+        ),
         ({"data": {"name": "mnist", "limit": -5}}, "limit must not be negative, got -5; 0 means all"),
         ({"optim": {"learning_rate": float("nan")}}, "learning_rate: expected a finite number, got nan"),
         ({"optim": {"learning_rate": "inf"}}, "learning_rate: expected a finite number, got 'inf'"),

@@ -17,6 +17,7 @@ from ..terminal import (
     print_json,
     print_table,
     working,
+    writable,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +62,13 @@ def command(
         int | None, typer.Option("--limit", min=1, help="With --suite: use this many test images.")
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option("--figure", help="With --suite: draw the runs beside each other, a PNG.")
+        Path | None,
+        typer.Option(
+            "--figure",
+            dir_okay=False,
+            help="With --suite: draw the runs beside each other, a PNG.",
+            callback=writable,
+        ),
     ] = None,
     data_dir: DataDir = None,
     device: Device = "auto",

@@ -43,9 +43,9 @@ def command(
     Called again, an interrupted search goes on.
     """
     from torchcaps.train import Machine, StructuredPruning, prune_run
-    from torchcaps.zoo import output_folder
+    from torchcaps.zoo import sibling_folder
 
-    folder = out or output_folder(run).with_name(f"{run.name}-{method}-{flops:g}")
+    folder = out or sibling_folder(run, f"-{method}-{flops:g}")
     settings = StructuredPruning(
         method=method,  # type: ignore[arg-type]
         flops=flops,

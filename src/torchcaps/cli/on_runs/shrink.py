@@ -25,9 +25,9 @@ def command(
     The gain is measured first, and a network that would be slower or just as large is refused.
     """
     from torchcaps.pages import shrink_and_measure
-    from torchcaps.zoo import output_folder
+    from torchcaps.zoo import sibling_folder
 
-    folder = out or output_folder(run).with_name(f"{run.name}-shrunk")
+    folder = out or sibling_folder(run, "-shrunk")
     writable(folder)
     with working("shrinking and measuring"):
         shrunk = shrink_and_measure(run, folder, choose_device(device), force=force)

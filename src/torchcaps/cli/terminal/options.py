@@ -35,10 +35,10 @@ def writable(value: Path | None) -> Path | None:
         return None
     above = value.absolute().parents
     if file := next((path for path in above if path.is_file()), None):
-        raise UserError(f"{file} is a file, nothing can be written below it; choose another --out")
+        raise UserError(f"{file} is a file, nothing can be written below it; choose another place")
     folder = next(path for path in (value.absolute(), *above) if path.is_dir())
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UserError(f"nothing may be written to {folder}; choose another --out")
+        raise UserError(f"nothing may be written to {folder}; choose another place")
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,14 @@ _ENDLESS = 10_000  # width where there is no terminal: a row stays one line
 
 
 def print_json(value: Any) -> None:
-    """Print plain data as JSON; a number that is not finite, which JSON does not know, is null."""
+    """Print plain data as JSON; a number that is not finite, which JSON does not know, is null.
+
+    Names of files may hold bytes that are no text; these are escaped, as they would not be JSON.
+    """
     from torchcaps.core import finite_or_none
 
-    typer.echo(json.dumps(finite_or_none(value), indent=1, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(finite_or_none(value), indent=1, ensure_ascii=False, allow_nan=False)
+    typer.echo(re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):x}", text))
 
 
 def say_chosen(fitted: Fitted) -> None:

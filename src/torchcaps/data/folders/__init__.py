@@ -5,6 +5,7 @@ from .folder import folder_path, parse_folder_name
 from .listing import SUFFIXES, find_images, skipped_images, visible_files, visible_folders
 from .picture import (
     PICTURE_MODES,
+    Deep,
     as_bytes,
     is_animation,
     open_any,
@@ -16,6 +17,7 @@ from .unopened import raise_all
 __all__ = [
     "PICTURE_MODES",
     "SUFFIXES",
+    "Deep",
     "as_bytes",
     "find_images",
     "folder_path",

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, UserError, counted
+from torchcaps.core import MissingDataError, UserError, counted, listed
 
 from ..api import Frame, Split
 from ..examples import LabelledImages
@@ -143,7 +143,7 @@ def _list_images(folder: Path, classes: Sequence[str]) -> list[Path]:
     for class_folder in visible_folders(folder):
         if class_folder.name not in classes:
             raise UserError(
-                f"{class_folder} is not a folder of one of the training classes: {', '.join(classes)}"
+                f"{class_folder} is not a folder of one of the training classes: {listed(classes)}"
             )
         files += visible_images(class_folder)
     if not files:

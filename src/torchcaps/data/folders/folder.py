@@ -13,7 +13,7 @@ from torch import Tensor
 from torchcaps.core import ImageSize, MissingDataError, UserError, sides
 from torchcaps.storage import expanded
 
-from ..api import FOLDER_PREFIX, Dataset, DatasetInfo, Frame, Outline
+from ..api import FOLDER_PREFIX, LONGEST_SIDE, Dataset, DatasetInfo, Frame, Outline
 from ..fit import Fit
 from ..maps.places import PlaceContent, open_map_folder
 from .class_folders import open_class_folders
@@ -56,8 +56,8 @@ def parse_folder_name(name: str, data_dir: Path) -> FolderName:
     size: ImageSize = 0
     if match:
         texts = [text for text in match.groups()[1:] if text]
-        if any(len(text) > 5 or not 1 <= int(text) <= 10_000 for text in texts):
-            raise UserError(f"{name[:200]}: sides must lie between 1 and 10,000 pixels")
+        if any(len(text) > 5 or not 1 <= int(text) <= LONGEST_SIDE for text in texts):
+            raise UserError(f"{name[:200]}: sides must lie between 1 and {LONGEST_SIDE:,} pixels")
         size = (int(texts[0]), int(texts[1])) if len(texts) > 1 else int(texts[0])
     return FolderName(root, size)
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -30,17 +31,20 @@ _ONE_HEADER = threading.Lock()  # Python 3.11 may fail where threads parse heade
 GREY_MODES = {"1", "L", "LA"}
 MOST_BYTES_IN_MEMORY = 4 << 30  # more are read from their files, batch by batch
 PICTURE_MODES = {1: "L", 3: "RGB"}  # of pillow, by the channels of a dataset
+Deep: TypeAlias = Literal["refuse", "keep", "scale"]
+_BITS, _PHOTOMETRIC = 258, 262  # tags of TIFF
+_FAINT = 16  # times darker than white could be: values of 12 bits in files that say 16 are
 
 
 @contextmanager
 def opened_picture(
-    path: Path, content: BytesIO | None = None, *, may_be_deep: bool = False, may_move: bool = False
+    path: Path, content: BytesIO | None = None, *, deep: Deep = "refuse", may_move: bool = False
 ) -> Iterator[Image.Image]:
-    """The image at `path`, upright, to be decoded in the block; a damaged or a deep one is an error there.
+    """The image at `path`, upright, to be decoded in the block; a damaged one is an error there.
 
-    Where `content` is given, the image is read from it, and `path` is its name in messages. With
-    `may_be_deep`, one of more than 8 bits per pixel is given as it is; with `may_move`, the first image of an
-    animation is given.
+    Where `content` is given, the image is read from it, and `path` is its name in messages. `deep` says what
+    becomes of a grey one of more than 8 bits per pixel: it is refused, kept as it is, or scaled to 8 bits
+    where it has 16 at most. With `may_move`, the first image of an animation is given.
     """
     try:
         # an open file, because by its name pillow maps a turned TIFF to memory with its sides exchanged
@@ -51,8 +55,9 @@ def opened_picture(
             _check_pages(image, path)
             if is_animation(image) and not may_move:
                 raise UserError(f"{path} is an animation; save one image of it as a file of its own")
-            _set_upright(image, str(path), may_be_deep=may_be_deep)
-            yield image
+            _check_mode(image, str(path), deep)
+            _set_upright(image)
+            yield _in_8_bits(image, str(path), image) if deep == "scale" else image
     except UserError:
         raise
     except UnidentifiedImageError as error:
@@ -84,15 +89,42 @@ def _check_pages(image: Image.Image, path: Path) -> None:
         raise UserError(f"{path} has {pages} pages; save each of them as a file of its own")
 
 
-def _set_upright(image: Image.Image, name: str, *, may_be_deep: bool = False) -> None:
-    if image.mode[0] in "IF" and not may_be_deep:  # pillow would cut every value above 255 to white
+def _check_mode(image: Image.Image, name: str, deep: Deep) -> None:
+    is_refused = deep == "refuse" or (deep == "scale" and not _has_16_bits(image))
+    if image.mode[0] in "IF" and is_refused:  # pillow would cut every value above 255 to white
         raise UserError(
             f"{name} has more than 8 bits per pixel (mode {image.mode}); save it as an 8-bit image first"
         )
     if image.mode == "LAB":  # pillow cannot convert it
         raise UserError(f"{name} has the colours of CIELAB; save it as an RGB image first")
+
+
+def _set_upright(image: Image.Image) -> None:
     if _is_turned(image):
         ImageOps.exif_transpose(image, in_place=True)
+
+
+def _has_16_bits(image: Image.Image) -> bool:
+    """Whether a grey image has 16 bits per pixel, or fewer that pillow stores as so many."""
+    return image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM"))
+
+
+def _in_8_bits(image: Image.Image, name: str, file: Image.Image) -> Image.Image:
+    """A grey image of 16 bits in 8, by the depth that its `file` states; others as they are."""
+    if image.mode[0] != "I":
+        return image
+    tags = getattr(file, "tag_v2", {})
+    white = 2 ** tags.get(_BITS, (16,))[0] - 1
+    levels = np.asarray(image).astype(np.float32)
+    brightest = levels.max()
+    if 0 < brightest < white / _FAINT:
+        raise UserError(
+            f"{name} has values up to {brightest:,.0f} where {white:,} is white, and would be almost black "
+            "in 8 bits; stretch its values, or save it as an 8-bit image"
+        )
+    if tags.get(_PHOTOMETRIC) == 0:  # white is 0, which pillow minds in images of 8 bits alone
+        levels = white - levels
+    return Image.fromarray((levels * (255 / white)).round().astype(np.uint8))
 
 
 def without_transparency(picture: Image.Image, background: str = "white") -> Image.Image:
@@ -116,19 +148,20 @@ def _is_turned(image: Image.Image) -> bool:
         return False
 
 
-def open_any(path: Path | Image.Image, *, may_be_deep: bool = False) -> Image.Image:
+def open_any(path: Path | Image.Image, *, deep: Deep = "refuse") -> Image.Image:
     """The picture in an image file, or in a NumPy file of bytes (height, width) or (height, width, 3).
 
-    One that is open already is copied, and becomes what its file would give. More than 8 bits per pixel are
-    an error unless the picture `may_be_deep`.
+    One that is open already is copied, and becomes what its file would give. `deep` is that of
+    `opened_picture`.
     """
     if isinstance(path, Image.Image):
+        _check_mode(path, "the picture", deep)
         picture = path.copy()
-        _set_upright(picture, "the picture", may_be_deep=may_be_deep)
-        return picture
+        _set_upright(picture)
+        return _in_8_bits(picture, "the picture", path) if deep == "scale" else picture
     if path.suffix.lower() == ARRAY_SUFFIX:
         return _open_array(path)
-    with opened_picture(path, may_be_deep=may_be_deep) as picture:
+    with opened_picture(path, deep=deep) as picture:
         picture.load()
         return picture.copy()
 
@@ -155,11 +188,11 @@ def _open_array(path: Path) -> Image.Image:
 
 
 def mode_and_size(path: Path) -> tuple[str, tuple[int, int]]:
-    """Mode, and width and height, of a picture as `open_any` gives it, without decoding image files."""
+    """Mode, and width and height, of a picture as `read_picture` opens it; 8 bits are not decoded."""
     if path.suffix.lower() == ARRAY_SUFFIX:
         picture = open_any(path)
         return picture.mode, picture.size
-    with opened_picture(path) as picture:
+    with opened_picture(path, deep="scale") as picture:
         return picture.mode, picture.size
 
 
@@ -183,7 +216,7 @@ def as_bytes(picture: Image.Image) -> Tensor:
 
 def read_picture(path: Path, mode: str, frame: Frame | None) -> Tensor:
     """An image file as bytes (channels, height, width), in `mode` ("L" or "RGB") and fitted to `frame`."""
-    picture = open_any(path)
+    picture = open_any(path, deep="scale")
     if mode == "L" and picture.mode not in GREY_MODES:
         raise UserError(
             f"{path} is stored in colour (mode {picture.mode}), but all training images are greyscale; "

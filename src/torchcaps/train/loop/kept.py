@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from torchcaps.core import Plain, UserError, build_dataclass
+from torchcaps.core import Plain, UserError, build_dataclass, listed
 from torchcaps.storage import load_weights, write_json_lines
 
 from ..run import DataCard, card_of, read_data_card, write_recipe, write_weights
@@ -94,8 +94,8 @@ class KeptRun:
             return
         if before.classes != now.classes:
             raise UserError(
-                f"{self.out} was trained on the classes {', '.join(before.classes)}; the dataset now has "
-                f"{', '.join(now.classes)}: restore the class folders, or choose another --out"
+                f"{self.out} was trained on the classes {listed(before.classes)}; the dataset now has "
+                f"{listed(now.classes)}: restore the class folders, or choose another --out"
             )
         if not _are_alike(before, now):
             raise UserError(

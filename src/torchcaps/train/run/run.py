@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from torchcaps.core import MissingDataError, Plain, UserError
+from torchcaps.core import MissingDataError, Plain, UserError, listed
 from torchcaps.data import DatasetInfo, Examples, LabelledImages
 from torchcaps.models import Network, build_model
 from torchcaps.routing import set_iterations
@@ -222,6 +222,6 @@ def _check_classes(found: Sequence[str], pipeline: Pipeline, problem: type[UserE
         return
     if tuple(found) != tuple(known):
         raise problem(
-            f"{pipeline.settings.name} has the classes {', '.join(found)}; the run knows, in this order, "
-            f"{', '.join(known)}: its answers cannot be compared"
+            f"{pipeline.settings.name} has the classes {listed(found)}; the run knows, in this order, "
+            f"{listed(known)}: its answers cannot be compared"
         )
