@@ -7,7 +7,7 @@ rows go to `RESULTS/attention-over-children.json`.
 """
 
 import json
-import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
 
 from torch import einsum
@@ -79,4 +79,10 @@ def make(data, folder, way, kind, changes):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("data", choices=OF_TABLES)
+    for name in ("folder", "results"):
+        parser.add_argument(name)
+    parser.add_argument("changes", nargs="*")
+    given = parser.parse_args()
+    main(given.data, given.folder, given.results, *given.changes)

@@ -10,6 +10,7 @@ entropies are printed.
 import json
 import sys
 import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean
@@ -46,6 +47,8 @@ def main(results, *folders):
     for folder in folders:
         run = load_run(find_run(folder))
         kind, data = "plain" if run.recipe.pruning is None else "pruned", run.recipe.data.name
+        if data not in TITLES:
+            sys.exit(f"{folder} was trained on {data}; the thesis has figures of {', '.join(TITLES)}")
         facts = {"parameters": sum(p.numel() for p in run.model.parameters()), "precision": "32"}
         facts |= {"seed": run.recipe.seed, "recipe": as_plain(run.recipe), **provenance(torch.device("cpu"))}
         votes, labels = votes_of(run)
@@ -151,4 +154,8 @@ def entropy_of(levels, predicted):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("results")
+    parser.add_argument("runs", nargs="+")
+    given = parser.parse_args()
+    main(given.results, *given.runs)

@@ -55,7 +55,7 @@ def wrong_kind(state: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> str:
 def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Weights and header of a safetensors file."""
     if not path.is_file():
-        raise MissingDataError(f"no weights at {path}")
+        raise MissingDataError(f"no weights at {path}; restore the file, or train again")
     try:
         with safe_open(path, framework="pt") as file:
             info = {key: json.loads(value) for key, value in (file.metadata() or {}).items()}
