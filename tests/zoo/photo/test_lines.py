@@ -51,10 +51,11 @@ def test_an_empty_sheet_with_lines_is_refused(falls, drawn):
         prepared("", drawn(falls))
 
 
-@pytest.mark.parametrize("number", [77003, 77007, 77009])
-def test_dark_squares_are_erased_also_where_they_are_fainter(number):
+@pytest.mark.parametrize("number", [77000, 77003, 77009])
+@pytest.mark.parametrize("line", [45.0, 90.0], ids=["faint", "dark"])
+def test_empty_squares_are_refused_also_where_they_or_the_paper_are_shaded(number, line):
     """Grain is measured between them: they are strong themselves, and half as strong between two pixels."""
-    page = take_photograph(None, Scene(rows=5.0, columns=5.0, line=90.0), draw_chance(number))
+    page = take_photograph(None, Scene(rows=5.0, columns=5.0, line=line), draw_chance(number))
     with pytest.raises(NoDigitError, match="no digit to be seen"):
         prepare_digit(page)
 

@@ -19,13 +19,14 @@ _STEP = 4  # of the columns in which lines are looked for
 _SHORTEST = 12  # pixels that it runs over the sheet
 _COVERED = 0.9  # share of these that are ink
 _STROKE = 1.75  # times the usual strength of lines, from which on ink on one is a stroke
+_SHADED = 0.1  # share of the tone of the paper that is taken off where there are lines: wide strokes stay
 _SPARE = 1.5  # times the usual width, where the ink on a line is no stroke
 _Pixels = NDArray[np.bool_]
 _Places = NDArray[np.int64]
 
 
 def without_lines(ink: Levels, known: _Pixels) -> tuple[Levels, bool]:
-    """Ink without the lines of the paper, and whether there are any.
+    """Ink without the lines of the paper and its shades between them, and whether there are any lines.
 
     Lines may rise by up to 35 degrees and need not be parallel. Strokes that cross them stay.
 
@@ -33,11 +34,14 @@ def without_lines(ink: Levels, known: _Pixels) -> tuple[Levels, bool]:
         ink: How far each pixel is from the paper.
         known: The pixels that the sheet covers.
     """
-    flat = ink - resized(_shades(smaller(ink, _SEARCHED)), (ink.shape[1], ink.shape[0]))
+    shades = resized(_shades(smaller(ink, _SEARCHED)), (ink.shape[1], ink.shape[0]))
+    flat = ink - shades
     across = _of_rows(flat, known)
     down = _of_rows(np.where(across, 0.0, flat).T, known.T).T
     is_line = across | down
-    return np.where(is_line, 0.0, ink), bool(is_line.any())
+    if not is_line.any():
+        return ink, False
+    return np.where(is_line, 0.0, ink - np.minimum(shades, _SHADED)), True
 
 
 def _shades(small: Levels) -> Levels:
