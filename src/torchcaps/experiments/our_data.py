@@ -2,12 +2,8 @@
 
 RECUT_SVHN = (
     "Images of SVHN were cut anew from the photographs of whole numbers, with the published boxes, and "
-    "stored as JPEG, which changes a level by 1.8 of 255 (root mean square). Numbers of images and classes "
-    "are the published ones, the bytes are not: accuracies may differ a little from those on the published "
-    "files."
+    "stored as JPEG. Numbers of images and classes are the published ones, the bytes are not; what that does "
+    "to accuracies was not measured."
 )
-REDUCED_IMAGENETTE = "Images of Imagenette were reduced to 64 px and stored as JPEG of quality 90 before."
-REDUCED_ETH80 = (
-    "Images of ETH-80 were reduced from 256 to 64 px and stored as JPEG before, which changes a level by 2.8 "
-    "of 255 (root mean square)."
-)
+REDUCED_IMAGENETTE = "Images of Imagenette were reduced to 64 px and stored as JPEG before."
+REDUCED_ETH80 = "Images of ETH-80 were reduced to 64 px and stored as JPEG before."
