@@ -183,6 +183,13 @@ def test_a_page_says_how_many_runs_shared_the_device_where_that_is_known(tmp_pat
     assert "on cpu, precision 32, 6 runs at a time where that is known" in page
 
 
+def test_a_page_says_that_a_run_went_on_elsewhere(tmp_path):
+    experiment = EXPERIMENTS["fig:fix_vs_ann"]
+    parts = ({"from_epoch": 0, "device": "a GPU"}, {"from_epoch": 7, "device": "cpu"})
+    write_results(tmp_path, experiment.slug, [row(89.5, runs=(a_run(0.9, parts=parts),))], "command")
+    assert "on a GPU, then cpu, precision 32" in render_page(experiment, rows_in(tmp_path))
+
+
 def test_rows_of_a_larger_budget_are_not_replaced(tmp_path):
     write_results(tmp_path, "fig-x", [row(1.0)], "c")
     write_results(tmp_path, "fig-x", [row(2.0, protocols=(QUICK,))], "c")

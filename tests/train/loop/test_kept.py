@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 from torchcaps.train import Machine, StoppedError, load_run, train
 
@@ -25,3 +26,22 @@ def test_a_finished_run_that_gets_more_epochs_has_no_result_until_it_had_them(tm
     result = train(longer, tmp_path, CPU, resume=True)
     assert (first["metrics"]["epochs"], result["metrics"]["epochs"]) == (1, 3)
     assert [row["epoch"] for row in saved_rows(tmp_path)] == [0, 1, 2]
+
+
+def test_a_run_that_goes_on_elsewhere_says_where_each_part_was_trained(tmp_path, monkeypatch):
+    recipe = small_recipe(epochs=4)
+    with pytest.raises(StoppedError):
+        train(recipe, tmp_path, CPU, watcher=StopAfter(1))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1000)
+    for _ in range(2):  # the second time it stays where it was
+        with pytest.raises(StoppedError):
+            train(recipe, tmp_path, CPU, resume=True, watcher=StopAfter(1))
+    parts = train(recipe, tmp_path, CPU, resume=True)["parts"]
+    assert [(part["from_epoch"], "1000" in part["device"]) for part in parts] == [(0, False), (1, True)]
+    assert {"commit", "versions"} <= parts[0].keys()
+
+
+def test_a_run_that_stays_where_it_was_has_no_parts(tmp_path):
+    with pytest.raises(StoppedError):
+        train(small_recipe(epochs=2), tmp_path, CPU, watcher=StopAfter(1))
+    assert "parts" not in train(small_recipe(epochs=2), tmp_path, CPU, resume=True)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from torchcaps.core import Number
-from torchcaps.train import TrainResult
+from torchcaps.train import RunPart, TrainResult
 
 from ..records import Details
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Metrics and details of a run; `extra` are further keys of its `result.json`."""
+    """Metrics and details of a run; `extra` are further keys of its `result.json`.
+
+    Attributes:
+        parts: Where each part was trained, of a run that was stopped and went on elsewhere.
+    """
 
     metrics: Mapping[str, Number]
     parameters: int
@@ -21,6 +25,7 @@ class Outcome:
     precision: str
     details: Details = field(default_factory=Details)
     extra: Mapping[str, object] = field(default_factory=dict)
+    parts: Sequence[RunPart] = ()
 
     @classmethod
     def of_training(cls, trained: TrainResult) -> Outcome:
@@ -30,6 +35,7 @@ class Outcome:
             parameters=trained["parameters"],
             seconds=trained["seconds"],
             precision=trained["precision"],
+            parts=trained.get("parts", ()),
         )
 
     def with_metrics(self, metrics: Mapping[str, Number]) -> Outcome:
@@ -41,6 +47,7 @@ class Outcome:
         return {
             "metrics": dict(self.metrics),
             **{key: getattr(self, key) for key in ("parameters", "seconds", "precision")},
+            **({"parts": self.parts} if self.parts else {}),
             **self.extra,
             **self.details.as_json(),
         }

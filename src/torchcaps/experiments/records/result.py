@@ -22,6 +22,7 @@ class RunFacts:
     Attributes:
         epochs: That the training took, and `epochs_allowed` those that it might have taken.
         concurrency: Runs that shared the device; None where it was not recorded.
+        parts: Where each part was trained, of a run that was stopped and went on elsewhere.
     """
 
     seed: int
@@ -32,6 +33,7 @@ class RunFacts:
     precision: str
     parameters: int
     concurrency: int | None = None
+    parts: tuple[Mapping[str, Any], ...] = ()
     epochs: int | None = None
     epochs_allowed: int | None = None
 
@@ -40,6 +42,11 @@ class RunFacts:
         """Read the facts among the keys of a result, or of the run of a row."""
         known = {field.name: content[field.name] for field in fields(cls) if field.name in content}
         return build_dataclass(cls, known, where)
+
+    @property
+    def devices(self) -> str:
+        """The devices that it was trained on, and tested on, in this order."""
+        return ", then ".join(dict.fromkeys([*(part["device"] for part in self.parts), self.device]))
 
     @property
     def is_used_up(self) -> bool:

@@ -137,7 +137,7 @@ def _describe_devices(runs: Iterable[RunFacts]) -> str:
     """Devices and precisions, each with how many runs shared it where that is known."""
     shared: dict[str, set[int | None]] = {}
     for facts in runs:
-        shared.setdefault(f"{facts.device}, precision {facts.precision}", set()).add(facts.concurrency)
+        shared.setdefault(f"{facts.devices}, precision {facts.precision}", set()).add(facts.concurrency)
     return "; ".join(device + _say_shared(counts) for device, counts in sorted(shared.items()))
 
 

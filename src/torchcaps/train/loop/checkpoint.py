@@ -16,6 +16,7 @@ from torchcaps.core import MissingDataError, Plain, UserError, first_line
 from torchcaps.storage import write_atomically
 
 from ..averaging import AverageState
+from ..run import RunPart
 
 _REQUIRED = {"model", "optimizer", "schedule", "technique", "progress", "rows"}
 
@@ -36,6 +37,7 @@ class Checkpoint(SessionState):
     rows: list[Plain]  # of metrics.jsonl
     precision: NotRequired[str]
     images: NotRequired[tuple[int, int]]  # that train and validate
+    parts: NotRequired[list[RunPart]]  # where each was trained
 
 
 def save_checkpoint(path: Path, state: Checkpoint) -> None:
@@ -69,7 +71,8 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoin
         ) from error
     if not isinstance(content, dict) or not content.keys() >= _REQUIRED:
         raise UserError(f"{path} is not the checkpoint of a run; delete it to start this run anew")
-    if not _are_rows(content["rows"]) or not _are_counts(content.get("images", (0, 0))):
+    lists = content["rows"], content.get("parts", [])
+    if not all(map(_are_rows, lists)) or not _are_counts(content.get("images", (0, 0))):
         raise UserError(
             f"checkpoint {path} does not fit this run (its epochs or its counts of images are damaged); "
             "delete it to start this run anew"

@@ -9,7 +9,16 @@ from pathlib import Path
 from torchcaps.core import Plain, UserError, build_dataclass, listed
 from torchcaps.storage import load_weights, write_json_lines
 
-from ..run import DataCard, card_of, read_data_card, write_recipe, write_weights
+from ..run import (
+    DataCard,
+    RunPart,
+    Whereabouts,
+    card_of,
+    provenance,
+    read_data_card,
+    write_recipe,
+    write_weights,
+)
 from ..tasks import Evaluation
 from .checkpoint import Checkpoint, described_damage, load_checkpoint, save_checkpoint
 from .session import Session
@@ -48,6 +57,7 @@ class KeptRun:
         self.selects_by = session.task.metric(session.recipe.select_by)
         self.progress = Progress()
         self.rows: list[Plain] = []
+        self.parts: list[RunPart] = []  # where each was trained
         self._saved_at = time.monotonic()
 
     def restore(self) -> None:
@@ -61,10 +71,23 @@ class KeptRun:
             with described_damage(self.checkpoint):
                 session.restore(state)
                 self.progress, self.rows = Progress.restored(state["progress"]), state["rows"]
+                self.parts = state.get("parts", [])
+        self._begin_part()
         if session.fabric.is_global_zero:
             (self.out / "result.json").unlink(missing_ok=True)  # of a finished run that now gets more epochs
             write_recipe(self.out, session.recipe, card_of(session.splits.info))
             write_json_lines(self.out / "metrics.jsonl", self.rows)
+
+    def _begin_part(self) -> None:
+        """Note where the run goes on, unless it stays where it was."""
+        here: RunPart = {"from_epoch": self.progress.next_epoch, **provenance(self.session.fabric.device)}
+        before = [part for part in self.parts if part["from_epoch"] < here["from_epoch"]]
+        stays = bool(before) and before[-1] == {**here, "from_epoch": before[-1]["from_epoch"]}
+        self.parts = before if stays else [*before, here]
+
+    def whereabouts(self) -> Whereabouts:
+        """Where each part was trained, of a run that went on elsewhere; else nothing."""
+        return {"parts": self.parts} if any(part["from_epoch"] for part in self.parts) else {}
 
     def _check_precision(self, state: Checkpoint) -> None:
         before, now = state.get("precision", self.precision), self.precision
@@ -174,6 +197,7 @@ class KeptRun:
             "rows": self.rows,
             "precision": self.precision,
             "images": self._images,
+            "parts": self.parts,
         }
         save_checkpoint(self.checkpoint, state)
         self._saved_at = time.monotonic()

@@ -193,4 +193,5 @@ class _Loop:
             "precision": self.machine.precision,
             "devices": session.fabric.world_size,
             **provenance(session.fabric.device),
+            **run.whereabouts(),
         }

@@ -10,8 +10,8 @@ from .folder import (
     require_no_run,
 )
 from .health import health_inputs, inspect_run
-from .provenance import device_name, provenance
-from .result import PruneResult, TrainResult, read_result
+from .provenance import RunPart, device_name, provenance
+from .result import PruneResult, TrainResult, Whereabouts, read_result
 from .run import Run, evaluate_run, load_labelled, load_run, load_split, read_data_card
 from .write import write_recipe, write_untrained, write_weights
 
@@ -19,7 +19,9 @@ __all__ = [
     "DataCard",
     "PruneResult",
     "Run",
+    "RunPart",
     "TrainResult",
+    "Whereabouts",
     "card_of",
     "check_folder",
     "check_outside_classes",

@@ -22,13 +22,19 @@ class Provenance(TypedDict):
     device: str
 
 
+class RunPart(Provenance):
+    """Where a run was trained from an epoch on: one that was stopped may go on elsewhere."""
+
+    from_epoch: int
+
+
 def provenance(device: torch.device) -> Provenance:
     """Versions, commit and device of this process, for every result that is written down."""
     return {
         "commit": source_commit(),
         "versions": {
             "torchcaps": torchcaps.__version__,
-            "torch": torch.__version__,
+            "torch": str(torch.__version__),  # a class of its own, that no checkpoint may hold
             "python": platform.python_version(),
         },
         "device": device_name(device),

@@ -8,10 +8,16 @@ from typing import Any, NotRequired, TypedDict
 from torchcaps.core import Plain, UserError
 from torchcaps.storage import read_mapping
 
-from .provenance import Provenance
+from .provenance import Provenance, RunPart
 
 
-class TrainResult(Provenance):
+class Whereabouts(TypedDict, total=False):
+    """Where each part was trained, of a run that was stopped and went on elsewhere."""
+
+    parts: list[RunPart]
+
+
+class TrainResult(Provenance, Whereabouts):
     """The result of a training, as `result.json` holds it.
 
     Attributes:
