@@ -26,6 +26,7 @@ from .names import FIXED_WAYS, GRID, POSES, WAYS, grid_name, size_name
 from .trend import decide_trend, rank_correlation
 
 _FEWEST_SIZES = 3  # that a claim about sizes is decided on
+_FEWEST_SEARCHES = 3  # of a size: two whole numbers are often equal by chance
 
 
 class Triple(NamedTuple):
@@ -200,7 +201,7 @@ def largest_finds_three(rows_of: RowsOf) -> Finding:
     because = f"{', '.join(f'{number:g}' for number in found)} in {len(found)} seeds"
     if largest[0].is_unfinished:
         return Finding("open", f"{because}, but the epochs ended before the search did")
-    if len(found) < 2:
+    if len(found) < _FEWEST_SEARCHES:
         return Finding("open", because)
     if set(found) == {3}:
         return Finding("confirmed", because)
@@ -216,13 +217,13 @@ def datasets_differ(rows_of: RowsOf) -> Finding:
         {
             size.name: size.found
             for size in triples_of(rows_of(label))
-            if not size.is_unfinished and len(size.found) > 1
+            if not size.is_unfinished and len(size.found) >= _FEWEST_SEARCHES
         }
         for label in ("fig:fashion", "fig:cifar10")
     )
     both = sorted(fashion.keys() & cifar.keys())
     if len(both) < _FEWEST_SIZES:
-        return Finding("open", f"only {len(both)} sizes have two finished searches on both")
+        return Finding("open", f"only {len(both)} sizes have three finished searches on both")
     apart = [
         name
         for name in both
