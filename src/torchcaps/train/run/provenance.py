@@ -12,6 +12,7 @@ from typing import TypedDict
 import torch
 
 import torchcaps
+from torchcaps.core import counted
 
 
 class Provenance(TypedDict):
@@ -45,7 +46,7 @@ def device_name(device: torch.device) -> str:
     """The model of a GPU, or the number of CPU threads in use."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{device.type}, {torch.get_num_threads()} threads"
+    return f"{device.type}, {counted(torch.get_num_threads(), 'thread')}"
 
 
 @cache  # a process keeps the code that it has loaded, whatever is committed meanwhile
