@@ -52,6 +52,13 @@ def test_the_sharp_edge_of_a_shadow_is_no_digit(digit):
     assert "lines" not in shaded.words
 
 
+@pytest.mark.parametrize("digit", "0458")
+def test_pencil_is_darker_than_the_paper_beside_the_sharp_edge_of_a_shadow(digit):
+    page = on_paper(0.2 * ball_pen(digit)) + np.random.default_rng(0).normal(0, 3, SIZE[::-1])
+    edge = 0.5 + 0.5 / (1 + np.exp(-(COLUMNS + 533 * ROWS / 1000 - 500) / 3))
+    assert "inverted (dark on bright)" in prepared(page * edge).words.split(", ")
+
+
 def test_a_page_with_nothing_but_a_sharp_shadow_is_refused():
     with pytest.raises(NoDigitError, match="no digit to be seen"):
         prepared(in_a_sharp_shadow(on_paper(np.zeros(SIZE[::-1]))))
@@ -77,6 +84,14 @@ def test_a_wide_and_pale_ring_over_thin_strokes_is_no_part_of_the_digit():
 def test_thin_and_pale_strokes_are_seen_where_the_working_size_has_lost_them():
     page = on_paper(ball_pen("3"), 215, 186) + np.random.default_rng(0).normal(0, 2, SIZE[::-1])
     assert "cropped to the digit" in prepared(page).words
+
+
+@pytest.mark.parametrize("digit", "0389")
+def test_pencil_over_pale_lines_is_darker_than_the_paper_although_that_is_grainy(digit):
+    lines = np.where(ROWS % 76 < 2, 0.25, 0.0)
+    grain = np.random.default_rng(0).normal(0, 4, SIZE[::-1])
+    page = on_paper(np.maximum(0.35 * ball_pen(digit), lines)) + grain
+    assert "inverted (dark on bright)" in prepared(page).words.split(", ")
 
 
 def test_the_strongest_within_a_pixel_is_at_least_its_mean():

@@ -13,6 +13,7 @@ from torchcaps.core import generator
 from .scene import Scene
 
 _A4 = {"size": (2100, 2970), "scale": 10.0}  # six megapixels
+_PENCIL = {"pen": 0.6, "ink": 160.0, "rough": 0.5}
 Changes = Mapping[str, Any]  # of the fields of a scene
 GROUPS: Mapping[str, Mapping[str, Changes]] = {
     "page": {
@@ -24,7 +25,10 @@ GROUPS: Mapping[str, Mapping[str, Changes]] = {
     },
     "pen": {
         "fine, 0.3 mm": {"pen": 0.3},
-        "pencil": {"pen": 0.6, "ink": 160.0, "rough": 0.5},
+        "pencil": _PENCIL,
+        "pencil on ruled paper": {**_PENCIL, "rows": 8.0},
+        "pencil on squared paper": {**_PENCIL, "rows": 5.0, "columns": 5.0},
+        "pencil beside a shadow": {**_PENCIL, "light": "sharp shadow"},
         "felt tip, 1.5 mm": {"pen": 1.5},
         "marker, 3 mm": {"pen": 3.0},
         "strokes of the test image": {"pen": None},

@@ -69,14 +69,30 @@ def _contrast(difference: Levels, paper: Levels) -> Levels:
 def _is_darker(levels: Levels, tone: Levels) -> bool:
     """Whether ink is darker than the paper, in the size in which anything differs most from its tone.
 
-    What differs most and runs off the page may be the light beside a shadow: marks on the page decide then.
+    What differs most and runs off the page may be the light beside a shadow: marks on the page that are no
+    grain decide then. Where the dark side of a shadow's edge runs off too, ink is what is stronger on the
+    page.
     """
     sizes = [smaller(levels - tone, longest) for longest in (WORKING, *_FINER)]
     small = max(sizes, key=lambda above: max(full_of(-above), full_of(above)))
     most, sign = max((full_of(sign * small), sign) for sign in (1, -1))
-    may_be_light = not fills(smaller(levels, WORKING)) and _on_page(sign * small) < _LIGHT * most
-    is_ink = not (may_be_light and _on_page(-sign * small) >= _INK_BESIDE * most)
+    if fills(smaller(levels, WORKING)) or not _runs_off(sign * small):
+        return sign < 0
+    if _runs_off(-sign * small):
+        return _on_page(-sizes[0]) >= _on_page(sizes[0])  # in the size in which grain is averaged away
+    is_ink = _on_page(-sign * small) < max(_INK_BESIDE * most, _grain(small))
     return is_ink == (sign < 0)
+
+
+def _runs_off(small: Levels) -> bool:
+    """Whether the strongest marks run off the page."""
+    return _on_page(small) < _LIGHT * full_of(small)
+
+
+def _grain(small: Levels) -> float:
+    """What the grain of the paper comes to at most, in a working size."""
+    times = _FINE_GRAIN if max(small.shape) > WORKING else _GRAIN
+    return times * float(np.median(np.abs(small)))
 
 
 def _on_page(small: Levels) -> float:
@@ -95,8 +111,7 @@ def _best_size(ink: Levels) -> int:
     longest, contrast = WORKING, 0.0
     for finer in (WORKING, *(min(size, max(ink.shape)) for size in _FINER)):
         small = smaller(ink, finer)
-        grain = (_FINE_GRAIN if finer > WORKING else _GRAIN) * float(np.median(np.abs(small)))
-        if full_of(small) >= max(_LEAST_CONTRAST, _GAIN * contrast, grain):
+        if full_of(small) >= max(_LEAST_CONTRAST, _GAIN * contrast, _grain(small)):
             contrast, longest = full_of(small), finer
     if not contrast:
         raise NoDigitError(
