@@ -37,10 +37,14 @@ class Triple(NamedTuple):
     fixed_one: Mean
     fixed_three: Mean
     annealed: Mean
-    iterations: float  # median over seeds
     found: tuple[float, ...]  # iterations of each seed
     is_unfair: bool  # a fixed training used up its epochs, and annealing was given more
     is_unfinished: bool  # annealing used up its epochs before the last number of iterations
+
+    @property
+    def iterations(self) -> float:
+        """The median over seeds of those found."""
+        return median(self.found)
 
     @property
     def gain(self) -> float:
@@ -79,7 +83,6 @@ def triples_of(rows: Rows) -> list[Triple]:
                     fixed_one=mean_of(one),
                     fixed_three=mean_of(three),
                     annealed=mean_of(annealed),
-                    iterations=median(run.value for run in chosen[names[2]].runs),
                     found=tuple(run.value for run in chosen[names[2]].runs),
                     is_unfair=min(map(used_up, (one, three))) < _epochs(annealed),
                     is_unfinished=used_up(annealed) < inf,
