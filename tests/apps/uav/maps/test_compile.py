@@ -134,7 +134,7 @@ def test_the_loss_of_a_storage_is_the_difference_of_logarithms():
     assert found.largest == pytest.approx(np.abs(exact - rough).max(), rel=0.01)
 
 
-def test_a_map_of_another_descriptor_is_refused(country, tmp_path):
+def test_a_map_of_another_descriptor_is_refused(country):
     from torchcaps.apps.uav import Localizer
 
     with pytest.raises(UserError, match="was compiled with abbrief 32, not with abbrief 64"):
