@@ -13,7 +13,7 @@ from ..rem import CHAPTER
 from ..rem.setting import Schedule, rem_pair
 from .claims import AXES, view_claims
 from .networks import CAPSULES, CONV, SMOKE, VIT, small_networks, without_capsules
-from .perform import Metrics, look_at
+from .other_images import Metrics, look_at
 
 _ROUTING: Values = {"routing": {"name": "dynamic", "gradient": "last"}}
 _METRICS = (
