@@ -11,6 +11,7 @@ from .nodule import Nodule
 from .patient import Patient, draw_patient
 from .readers import Reading, draw_readings
 from .scanner import Grid, add_noise, scan_slice
+from .vessels import point_in_tubes
 
 _REACH = 70.0  # mm from the middle slice
 _TRIES = 10  # places looked at for each region without a nodule
@@ -56,9 +57,7 @@ def draw_empty_cuts(number: int, seed: int, count: int) -> list[Cut]:
 def _mistakable(patient: Patient, random: np.random.Generator, kind: int) -> NDArray[np.float64]:
     """A place in a vessel, in a scar or on a wall."""
     if kind < 2:
-        tubes = (patient.vessels, patient.scars)[kind]
-        tube = tubes[random.integers(len(tubes))]
-        return tube[:3] + random.uniform() * (tube[3:6] - tube[:3])
+        return point_in_tubes(random, (patient.vessels, patient.scars)[kind])
     return patient.chest.point_at_depth(random, (-1.0, 1.0), _REACH)
 
 
