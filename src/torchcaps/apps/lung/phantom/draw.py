@@ -25,14 +25,20 @@ def draw_cuts(number: int, seed: int, *, slices: int = 3) -> list[Cut]:
     by_nodule = _by_nodule(patient)
     found = []
     for count, nodule in enumerate(patient.nodules):
-        facts = count, len(by_nodule[count]), _diameter(nodule), (thickness, spacing, spacing)
         spread = np.linspace(-0.6, 0.6, slices) if slices > 1 else np.zeros(1)
         for step, share in enumerate(spread):
             grid = _grid_around(nodule.centre, random, spacing, share * nodule.radius)
             grey = _scan(patient, grid, thickness, random)
             if _agreed(patient, [by_nodule[count]], grid).sum() >= LEAST_PIXELS:
                 mask = _agreed(patient, by_nodule, grid).astype(np.uint8)
-                found.append(Cut(Region(grey, mask, step, 0, 0), *facts))
+                cut = Cut(
+                    Region(grey, mask, step, 0, 0),
+                    nodule=count,
+                    readers=len(by_nodule[count]),
+                    diameter_mm=_diameter(nodule),
+                    spacing=(thickness, spacing, spacing),
+                )
+                found.append(cut)
     return found
 
 
@@ -50,7 +56,7 @@ def draw_empty_cuts(number: int, seed: int, count: int) -> list[Cut]:
         mask = _agreed(patient, by_nodule, grid).astype(np.uint8)
         if not mask.any():
             region = Region(_scan(patient, grid, thickness, random), mask, step, 0, 0)
-            found.append(Cut(region, None, 0, None, (thickness, spacing, spacing)))
+            found.append(Cut.without_nodule(region, (thickness, spacing, spacing)))
     return found
 
 
