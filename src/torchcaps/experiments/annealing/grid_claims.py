@@ -213,7 +213,7 @@ def largest_finds_three(rows_of: RowsOf) -> Finding:
 def datasets_differ(rows_of: RowsOf) -> Finding:
     """The number of iterations found depends on the dataset, by searches that came to their end.
 
-    It differs where no seed of one dataset found as few as some seed of the other did as many.
+    It differs for a size where every seed on one dataset found more of them than any seed on the other.
     """
     fashion, cifar = (
         {

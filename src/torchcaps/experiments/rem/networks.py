@@ -30,8 +30,8 @@ class Figures(NamedTuple):
     rem_entropy: float
     rem_sparsity: float
     vanilla: float | None = None
-    parameters: int | None = None  # of all, and of those that pruning leaves, in two digits or three
-    rem_parameters: int | None = None
+    parameters: int | None = None  # rounded to two or three digits
+    rem_parameters: int | None = None  # those that pruning leaves
 
 
 def table_pair(
