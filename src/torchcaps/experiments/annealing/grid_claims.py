@@ -8,6 +8,8 @@ from math import inf
 from statistics import median
 from typing import NamedTuple
 
+from torchcaps.core import Number
+
 from ..plan import (
     Check,
     Effect,
@@ -37,12 +39,12 @@ class Triple(NamedTuple):
     fixed_one: Mean
     fixed_three: Mean
     annealed: Mean
-    found: tuple[float, ...]  # iterations of each seed
+    found: tuple[Number, ...]  # iterations of each seed
     is_unfair: bool  # a fixed training used up its epochs, and annealing was given more
     is_unfinished: bool  # annealing used up its epochs before the last number of iterations
 
     @property
-    def iterations(self) -> float:
+    def iterations(self) -> Number:
         """The median over seeds of those found."""
         return median(self.found)
 
