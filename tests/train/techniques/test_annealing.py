@@ -270,7 +270,7 @@ def test_any_iterative_routing_anneals(routing, tmp_path):
         ({"annealing": {"layers": "none*"}}, "none is named 'none"),
         ({"annealing": {"optimizer": "lose"}}, "annealing.optimizer"),
         (
-            {"model": {**{"name": "dr_capsnet_tiny_test"}, "routing": "self_attention"}},
+            {"model": {"name": "dr_capsnet_tiny_test", "routing": "self_attention"}},
             "needs a routing with iterations",
         ),
         ({"patience": 3}, "exclude each other"),

@@ -135,7 +135,10 @@ OF_COLOUR = {
         21,
         smoke={
             "name": "effconv_capsnet_tiny_test",
-            **{"in_channels": 3, "image_size": 64, "num_classes": 10, "decoder": "none"},
+            "in_channels": 3,
+            "image_size": 64,
+            "num_classes": 10,
+            "decoder": "none",
         },
     ),
 }
