@@ -43,18 +43,14 @@ def test_a_picture_of_the_right_size_stays_as_it_is(fit):
     assert undo_fit(picture, 2, 3, fit) is picture
 
 
-def test_padding_keeps_the_whole_picture_between_bands_of_zeros():
-    padded = np.asarray(fit_picture(Image.fromarray(np.full((2, 4), 9, np.uint8)), 8, 8, "pad"))
-    assert np.array_equal(padded[2:6], np.full((4, 8), 9))
-    assert not padded[:2].any()
-    assert not padded[6:].any()
-
-
-def test_bands_of_a_tall_picture_stand_beside_it():
-    padded = np.asarray(fit_picture(Image.fromarray(np.full((4, 2), 9, np.uint8)), 8, 8, "pad"))
-    assert np.array_equal(padded[:, 2:6], np.full((8, 4), 9))
-    assert not padded[:, :2].any()
-    assert not padded[:, 6:].any()
+@pytest.mark.parametrize("is_tall", [False, True])
+def test_padding_keeps_the_whole_picture_between_bands_of_zeros(is_tall):
+    picture = np.full((4, 2) if is_tall else (2, 4), 9, np.uint8)
+    padded = np.asarray(fit_picture(Image.fromarray(picture), 8, 8, "pad"))
+    rows = padded.T if is_tall else padded  # the bands of a tall picture stand beside it
+    assert np.array_equal(rows[2:6], np.full((4, 8), 9))
+    assert not rows[:2].any()
+    assert not rows[6:].any()
 
 
 def test_stretching_changes_proportions():

@@ -143,7 +143,7 @@ def test_an_answer_to_a_drawn_stand_in_is_neither_right_nor_wrong(tmp_path):
     assert {item["label"].partition(" for ")[0] for item in items} == {"stand-in"}
 
 
-def test_an_image_is_not_its_own_neighbour(subject, reference):
+def test_an_image_is_not_its_own_neighbour(reference):
     reference.wait()
     images = reference.pool.to_compare.images
     found = reference.compare(images[5:6])
@@ -157,7 +157,7 @@ def test_the_last_round_is_the_network_itself(subject, reference):
     _, inputs, _ = subject.pipeline.for_evaluation(image)
     with torch.no_grad():
         output = subject.run.model(inputs)
-    assert look.last.activation == pytest.approx(float(output.activations.max()), abs=1e-6)
+    assert look.activations.tolist() == pytest.approx(output.activations[0].tolist(), abs=1e-6)
     assert look.winner == int(output.activations.argmax())
     earlier = subject.earlier_rounds(image, look.winner)
     assert [each.number for each in earlier] == [1, 2]
@@ -226,7 +226,7 @@ def test_pretrained_networks_fill_the_tabs_for_which_nothing_was_given():
     assert tabs["flight"] == tabs["slices"] == []
 
 
-def test_a_missing_extra_is_named_with_its_command(folders, monkeypatch):
+def test_a_missing_extra_is_named_with_its_command(monkeypatch):
     monkeypatch.setattr("torchcaps.explorer.tabs.tabs.find_spec", lambda name: None)
     tabs = {tab["kind"]: tab for tab in describe_tabs(read_given([]))}
     assert tabs["slices"]["install"] == 'pip install "torchcaps[lung]"'
@@ -326,9 +326,7 @@ def test_a_file_that_would_be_too_large_is_not_written(folders, tmp_path, monkey
 
 
 def compared(share, others):
-    return Compared(
-        read_as=3, bits=5.0, share=share, others=others, same=0, children=8, nearest=(Neighbour(0, 2),)
-    )
+    return Compared(read_as=3, share=share, others=others, same=0, children=8, nearest=(Neighbour(0, 2),))
 
 
 def test_a_file_compares_trees_of_the_levels_that_were_asked_for(folders, tmp_path, monkeypatch):
@@ -376,7 +374,7 @@ def test_a_picture_that_pillow_does_not_open_for_its_size_is_called_too_large(mo
 @pytest.mark.parametrize(("distance", "is_even"), [(0.0, True), (0.037, False)])
 def test_the_first_round_is_called_even_where_it_is(distance, is_even):
     tree = parse_tree(random_layers(0, (6, 3)))
-    words = say_round(Round(1, tree, distance, 0.5), 3)
+    words = say_round(Round(1, tree, distance), 3)
     assert f"couplings are {distance:.3f} away" in words
     assert ("begins with an even split" in words) == is_even
 
@@ -384,7 +382,7 @@ def test_the_first_round_is_called_even_where_it_is(distance, is_even):
 def test_couplings_that_are_no_split_are_not_said_to_be_one():
     (layer,) = random_layers(0, (6, 3))
     halved = layer._replace(routed=layer.routed._replace(coupling=layer.routed.coupling / 2))
-    words = say_round(Round(1, parse_tree([halved]), 0.25, 0.5), 1)
+    words = say_round(Round(1, parse_tree([halved]), 0.25), 1)
     assert "They are 0.250 away from being all alike: 0 if they are, 1 for a capsule" in words
     assert "split" not in words
 

@@ -165,7 +165,7 @@ def test_a_look_shows_answer_map_rounds_and_capsule(ask, folders):
     assert network.classes.routing.iterations == 3
 
 
-def test_a_changed_capsule_is_drawn_by_the_decoder(ask, folders):
+def test_a_changed_capsule_is_drawn_by_the_decoder(ask):
     look = ask("look", EXAMPLE)[1]
     question = {"model": "0", "winner": look["winner"], "poses": look["capsule"]["poses"]}
     same = ask("reconstruct", question)[1]["picture"]

@@ -103,7 +103,7 @@ def test_features_below_zero_are_cut(config):
     assert_close(capsules.poses, blank.poses.flatten(1, 3))
 
 
-def test_a_frozen_trunk_stays_as_it_is(trunk, config):
+def test_a_frozen_trunk_stays_as_it_is(trunk):
     frozen = BackboneCapsNetConfig(in_channels=2, image_size=9, num_classes=3, freeze_trunk=True)
     model = capsule_head(trunk, frozen).train()
     before = {name: values.clone() for name, values in trunk.state_dict().items()}

@@ -306,7 +306,7 @@ def test_clear_parts_of_a_picture_are_white(run, tmp_path):
     assert clear == white
 
 
-def test_the_commands_pack_and_list(run, tmp_path, monkeypatch):
+def test_the_commands_pack_and_list(run, tmp_path):
     runner = CliRunner()
     done = runner.invoke(app, ["weights", "pack", str(run), NAME, "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output

@@ -1,4 +1,4 @@
-"""The tables and figures of the thesis, chapter by chapter."""
+"""The tables and figures of the thesis, chapter by chapter, and experiments that go beyond it."""
 
 from . import (
     annealing,

@@ -19,7 +19,7 @@ from .rem import CHAPTER as _REM
 from .runner import RunCounts, count_runs
 from .uav import CHAPTER as _UAV
 
-State = Literal["reproduced", "partly", "not started", "data missing", "not built"]
+State = Literal["reproduced", "partly", "not started", "data missing"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +37,8 @@ class Progress:
 
     label: str
     chapter: str
-    needs: str = ""
-    state: State = "not built"
+    needs: str
+    state: State
     full: int = 0
     planned: int = 0
     quick: int = 0
@@ -109,17 +109,15 @@ def _ordered_labels() -> list[str]:
 
 
 def find_experiment(label: str) -> Experiment:
-    """The experiment of that label; one that is listed but not built yet is an error."""
-    if label in LABELS and label not in EXPERIMENTS:
-        reason = WITHOUT_RUNS.get(label, "it is not built yet")
+    """The experiment of that label; one that is listed but not built is an error that says why."""
+    if label in WITHOUT_RUNS:
+        reason = WITHOUT_RUNS[label]
         raise UserError(f"{label} has no runs: {reason}; `torchcaps reproduce --list` names those that have")
     return EXPERIMENTS[label]
 
 
 def _without_runs(label: str) -> Progress:
-    reason = WITHOUT_RUNS.get(label, "")
-    state: State = "data missing" if reason else "not built"
-    return Progress(label=label, chapter=LABELS[label], needs=reason, state=state)
+    return Progress(label=label, chapter=LABELS[label], needs=WITHOUT_RUNS[label], state="data missing")
 
 
 def _describe(experiment: Experiment, out: Path, results: Path, data_dir: Path | None) -> Progress:

@@ -55,7 +55,7 @@ def _count(verdicts: Counter[str]) -> str:
 def _of_label(label: str, rows_of: RowsOf) -> Iterator[str]:
     if label not in EXPERIMENTS:
         yield f"### `{label}`"
-        yield f"No runs: {WITHOUT_RUNS.get(label, 'it is not built yet')}."
+        yield f"No runs: {WITHOUT_RUNS[label]}."
         return
     experiment = EXPERIMENTS[label]
     yield f"### {experiment.title}"

@@ -8,7 +8,6 @@ from io import BytesIO
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
@@ -86,11 +85,10 @@ def fit(shape: tuple[int, ...], box: Box) -> Box:
     return left + (width - across) / 2, top + (height - down) / 2, across, down
 
 
-def place_picture(board: Axes, colours: Array, box: Box, *, alpha: Number = 1.0) -> AxesImage:
+def place_picture(board: Axes, colours: Array, box: Box, *, alpha: Number = 1.0) -> None:
     """Draw RGB values in the middle of a box of a drawing board, in their own proportions."""
     left, top, width, height = fit(colours.shape, box)
     limits = board.get_xlim(), board.get_ylim()
     extent = (left, left + width, top + height, top)
-    drawn = board.imshow(colours.clip(0, 1), extent=extent, aspect="auto", zorder=1, alpha=alpha)
+    board.imshow(colours.clip(0, 1), extent=extent, aspect="auto", zorder=1, alpha=alpha)
     board.set(xlim=limits[0], ylim=limits[1])  # imshow moves them to the picture
-    return drawn

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from torchcaps.apps.lung.measure import Overlap
-from torchcaps.apps.lung.report import Case, bootstrap_mean, equivalent_diameter, summarise
+from torchcaps.apps.lung.report import Case, bootstrap_mean, summarise
 from torchcaps.core import UserError
 
 
@@ -66,10 +66,6 @@ def test_one_patient_gives_no_interval_and_none_an_error():
     assert bootstrap_mean({"a": [0.5, 0.7]})[1:3] == (None, None)
     with pytest.raises(UserError, match="no nodules"):
         summarise([])
-
-
-def test_the_diameter_of_a_ball_is_that_of_its_volume():
-    assert equivalent_diameter(4 / 3 * math.pi * 5**3) == pytest.approx(10)
 
 
 def test_six_millimetres_are_not_under_six_and_ten_are_over_ten():

@@ -25,7 +25,15 @@ from torchcaps.apps.uav import (
     summarize,
     write_results,
 )
-from torchcaps.apps.uav.filter import FilterSettings, Grid, Odometry, PlainBackend
+from torchcaps.apps.uav.filter import (
+    FilterSettings,
+    Grid,
+    Odometry,
+    PlainBackend,
+    bayesian_likelihood,
+    linear_likelihood,
+    ratio_likelihood,
+)
 from torchcaps.apps.uav.localize import read_image
 from torchcaps.apps.uav.results import _fraction
 from torchcaps.core import MissingDataError, UserError
@@ -375,11 +383,21 @@ def test_distances_are_kept_with_the_run(country, tmp_path):
     country.matching.save(tmp_path)
     assert load_matching(tmp_path) == country.matching
     assert np.mean(country.matching.same) < np.mean(country.matching.other)
-    assert country.matching.likelihood("ratio").name == "ratio"
-    with pytest.raises(UserError, match="bayesian, linear, ratio"):
-        country.matching.likelihood("other")
     with pytest.raises(MissingDataError, match="stopped goes on with --resume"):
         load_matching(tmp_path / "none")
+
+
+def test_a_likelihood_is_chosen_by_its_name(country):
+    same, other = np.array(country.matching.same), np.array(country.matching.other)
+    wanted = {
+        "linear": linear_likelihood(),
+        "bayesian": bayesian_likelihood(same, other),
+        "ratio": ratio_likelihood(same, other, 0.7),
+    }
+    for name, likelihood in wanted.items():
+        assert np.array_equal(country.matching.likelihood(name).weights, likelihood.weights)
+    with pytest.raises(UserError, match="bayesian, linear, ratio"):
+        country.matching.likelihood("other")
 
 
 def test_a_map_of_crops_of_another_size_is_refused(country, tmp_path):

@@ -142,7 +142,7 @@ def test_the_class_that_was_compared_with_is_named(run, tmp_path):
         (["explain", "nowhere.png"], "no image at"),
     ],
 )
-def test_mistakes_are_answered(run, arguments, message, tmp_path):
+def test_mistakes_are_answered(run, arguments, message):
     command, *rest = arguments
     done = torchcaps(command, run, *rest)
     assert isinstance(done.exception, UserError)

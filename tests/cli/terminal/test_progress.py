@@ -62,7 +62,7 @@ def watch_a_run(bar, epochs):
     return seen
 
 
-def test_the_bar_runs_over_all_epochs_then_over_the_test_images_and_anew_for_another_run(capsys):
+def test_the_bar_runs_over_all_epochs_then_over_the_test_images_and_anew_for_another_run():
     with ProgressBar() as bar:
         assert isinstance(bar, Watcher)
         assert watch_a_run(bar, 2) == [(5, 10), (10, 10), (60, 100), (100, 100)]

@@ -48,7 +48,7 @@ def test_the_fall_is_that_of_images_blanked_one_by_one():
     network = create_model("dr_capsnet_tiny_test", image_size=28, num_classes=10).eval()
     (where,) = capsule_maps(network)
     maps = torch.rand(3, *where.grid[:2])
-    found = measure_deletion(network, data, pipeline, maps={"a": maps, "b": 1 - maps}, where=where)
+    found = measure_deletion(network, data, pipeline, maps={"a": maps, "b": 1 - maps}, where=where, levels=11)
     falls = []
     for image, its_map in zip(data.images, maps, strict=True):
         changed = image.float() / 255

@@ -53,7 +53,7 @@ def test_maps_are_those_that_an_explanation_shows():
     data = data.subset(list(range(4)))
     torch.manual_seed(0)
     network = create_model("dr_capsnet_tiny_test", image_size=28, num_classes=10).eval()
-    saliency, contribution, where = find_maps(network, data, pipeline)
+    saliency, contribution, where = find_maps(network, data, pipeline, levels=11)
     with torch.no_grad(), quantized(network, 11):
         output = network(pipeline.for_evaluation(data.images).inputs, return_routing=True)
     trace, chosen = output.layers[-1], output.activations.argmax(1)
@@ -64,7 +64,7 @@ def test_maps_are_those_that_an_explanation_shows():
     parts = contributions(network, trace, chosen).parts
     shown = place_maps(contribution_maps(parts, places), places, (28, 28))
     torch.testing.assert_close(at_centres(shown, where), contribution)
-    falls = deletions(network, data, pipeline)
+    falls = deletions(network, data, pipeline, levels=11)
     assert list(falls) == ["deletion_saliency", "deletion_contribution", "deletion_random"]
 
 

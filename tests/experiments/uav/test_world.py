@@ -13,11 +13,18 @@ from torchcaps.experiments.uav.world import coarsened, make_world, scale_of
 DATES = (20090818, 20100629, 20170827, 20180716, 20190904, 20200831)
 
 
+def made_stack(names, pixel, crs):
+    images = np.random.default_rng(0).integers(0, 256, (len(names), 3, 40, 100)).astype(np.uint8)
+    return SeasonStack(images, np.ones((len(names), 40, 100), bool), names, 500.0, 900.0, pixel, crs)
+
+
 def made_naip():
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (len(DATES), 3, 40, 100)).astype(np.uint8)
-    names = tuple(f"naip_{date}" for date in DATES)
-    return SeasonStack(images, np.ones((6, 40, 100), bool), names, 500.0, 900.0, 5.0, "EPSG:26914")
+    return made_stack(tuple(f"naip_{date}" for date in DATES), 5.0, "EPSG:26914")
+
+
+def made_sentinel():
+    names = tuple(f"sentinel2_20LMR_{date}" for date in (20220614, 20220902, 20221105))
+    return made_stack(names, 20.0, "EPSG:32720")
 
 
 def test_no_pixel_and_no_date_is_learnt_and_flown(tmp_path):
@@ -27,13 +34,6 @@ def test_no_pixel_and_no_date_is_learnt_and_flown(tmp_path):
     assert world.learnt.west + world.learnt.width * world.learnt.pixel <= min(part.west for part in flown)
     assert {part.names for part in flown} == {(f"naip_{date}",) for date in DATES[2:]}
     assert world.learnt.names == tuple(f"naip_{date}" for date in DATES[:2])
-
-
-def made_sentinel():
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (3, 3, 40, 100)).astype(np.uint8)
-    names = tuple(f"sentinel2_20LMR_{date}" for date in (20220614, 20220902, 20221105))
-    return SeasonStack(images, np.ones((3, 40, 100), bool), names, 500.0, 900.0, 20.0, "EPSG:32720")
 
 
 def test_no_pixel_of_the_satellite_is_learnt_and_flown_and_haze_is_not_learnt(tmp_path):

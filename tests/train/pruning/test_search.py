@@ -243,7 +243,7 @@ def test_folders_are_not_mixed_up(trunk, pruned, tmp_path):
         prune_run(tmp_path, tmp_path / "b", SEARCH, CPU)
 
 
-def test_starting_from_other_weights_is_explained(trunk, pruned, tmp_path):
+def test_starting_from_other_weights_is_explained(pruned, tmp_path):
     model = TRUNK["model"] | {"trunk_widths": list(create_trunk("resnet_tiny").widths)}
     wide = build({**TRUNK, "model": model, "start_from": str(pruned)})
     with pytest.raises(UserError, match=r"classifier\.weight is 10x\d+ in .* and 10x32 .* same widths"):

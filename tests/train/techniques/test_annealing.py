@@ -148,9 +148,10 @@ def test_a_run_ends_with_the_pair_of_lowest_loss(tmp_path):
 def test_a_step_starts_from_the_best_weights_of_the_last(tmp_path):
     """With a rate of zero nothing is learnt, so every step must hold the initial weights."""
     train(recipe(optim={"learning_rate": 1e-30}), tmp_path, CPU)
-    files = [load_file(path) for path in sorted(tmp_path.glob("step-*.safetensors"))]
-    for other in files[1:]:
-        assert all(torch.allclose(files[0][name], other[name]) for name in other)
+    first, *others = [load_file(path) for path in sorted(tmp_path.glob("step-*.safetensors"))]
+    assert others
+    for other in others:
+        assert all(torch.allclose(first[name], other[name]) for name in other)
 
 
 def test_a_step_goes_on_from_what_the_step_before_learnt(tmp_path, monkeypatch):
@@ -270,7 +271,7 @@ def test_any_iterative_routing_anneals(routing, tmp_path):
         ({"annealing": {"layers": "none*"}}, "none is named 'none"),
         ({"annealing": {"optimizer": "lose"}}, "annealing.optimizer"),
         (
-            {"model": {**{"name": "dr_capsnet_tiny_test"}, "routing": "self_attention"}},
+            {"model": {"name": "dr_capsnet_tiny_test", "routing": "self_attention"}},
             "needs a routing with iterations",
         ),
         ({"patience": 3}, "exclude each other"),

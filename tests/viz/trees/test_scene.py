@@ -39,6 +39,7 @@ def strokes_of(scene):
 def test_every_coupling_of_the_tree_has_a_stroke_as_strong_as_it_is_uneven(sizes):
     tree = parse_tree(random_layers(0, sizes, sharpness=1.0))
     strokes = strokes_of(arrange(tree, (20, 20), ["a", "b", "c"]))
+    assert tree.edges
     for edge in tree.edges:
         stroke = strokes[(edge.layer, edge.child), (edge.layer + 1, edge.parent)]
         strength = edge_strength(edge.coupling, sizes[edge.layer + 1])

@@ -34,7 +34,7 @@ class Overlap(NamedTuple):
 def measure(predicted: Mask, truth: Mask, spacing: Sequence[float]) -> Overlap:
     """All measures of a predicted mask; `spacing` has the millimetres of each axis."""
     _check(predicted, truth, spacing)
-    both, marked, real = (int(np.count_nonzero(each)) for each in (predicted & truth, predicted, truth))
+    both, marked, real = _count(predicted, truth)
     voxel = math.prod(spacing)
     return Overlap(
         dice=dice(predicted, truth),
@@ -48,8 +48,14 @@ def measure(predicted: Mask, truth: Mask, spacing: Sequence[float]) -> Overlap:
 
 def dice(predicted: Mask, truth: Mask) -> float:
     """2 |A and B| / (|A| + |B|); two empty masks agree."""
-    both, marked, real = (int(np.count_nonzero(each)) for each in (predicted & truth, predicted, truth))
+    both, marked, real = _count(predicted, truth)
     return _share(2 * both, marked + real)
+
+
+def _count(predicted: Mask, truth: Mask) -> tuple[int, int, int]:
+    """Voxels of both masks, of the predicted one, and of the true one."""
+    both, marked, real = (int(np.count_nonzero(each)) for each in (predicted & truth, predicted, truth))
+    return both, marked, real
 
 
 def hausdorff_95(predicted: Mask, truth: Mask, spacing: Sequence[float]) -> float:

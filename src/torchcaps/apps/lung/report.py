@@ -42,11 +42,6 @@ class Mean(NamedTuple):
     defined: int  # nodules for which the measure is defined
 
 
-def equivalent_diameter(volume: float) -> float:
-    """The diameter in mm of a ball of `volume` mm3."""
-    return (6 * volume / math.pi) ** (1 / 3)
-
-
 def summarise(cases: Sequence[Case]) -> Plain:
     """Means of all measures over all nodules, by their size and by patient, as plain data."""
     if not cases:

@@ -73,7 +73,6 @@ class OpenGLRenderer:
                 f"OpenGL without a screen does not start ({error}); install libegl1 and a driver such as "
                 "libgl1-mesa-dri, or use --engine torch"
             ) from error
-        self.name = str(self.context.info["GL_RENDERER"])
         self.context.enable(moderngl.DEPTH_TEST)
         for plane in range(4):
             self.context.enable_direct(_CLIP_DISTANCE + plane)

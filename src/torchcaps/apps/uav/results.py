@@ -17,7 +17,7 @@ from torchcaps.core import Plain
 from torchcaps.storage import write_bytes, write_json, write_text
 
 from .filter import Grid
-from .flight import degrees_of, time_text
+from .flight import degrees_of, time_text, truth_cells
 from .maps import CompiledMap, write_geotiff
 from .record import Recorder
 
@@ -107,7 +107,6 @@ def _as_csv(recorder: Recorder) -> str:
     lines = [_HEADER]
     for step, update, error in zip(recorder.steps, recorder.updates, recorder.errors, strict=True):
         found = update.estimate
-        truth = ("", "") if step.truth is None else (f"{step.truth[0]:.3f}", f"{step.truth[1]:.3f}")
         cells = [
             time_text(step.time),
             f"{found.x:.3f}",
@@ -117,7 +116,7 @@ def _as_csv(recorder: Recorder) -> str:
             str(int(found.converged)),
             str(int(found.restarted)),
             f"{found.discarded:.3g}",
-            *truth,
+            *truth_cells(step),
             "" if error is None else f"{error:.3f}",
             '"' + "; ".join(update.problems).replace('"', "'") + '"',
         ]

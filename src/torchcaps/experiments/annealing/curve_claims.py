@@ -72,7 +72,7 @@ def annealed_ends_better(metric: str, rows_of: RowsOf) -> Finding:
 def fixed_loss_grows(rows_of: RowsOf) -> Finding:
     """Trained with the most iterations, the loss is clearly higher than with one, and rises in between.
 
-    A training that was cut short says nothing; one in between leaves the ends as they are.
+    Trainings that were cut short leave the order open, and the ends where one of them is an end.
     """
     fixed = _fixed_rows(rows_of("fig:fix_vs_ann"), "test_loss")
     if len(fixed) < _FEWEST or max(fixed) == 1:

@@ -17,7 +17,10 @@ CHAPTER = "Capsule networks with routing annealing"
 _MINIMAL = "mnist/dr_capsnet_minimal"
 _AT_ONCE = 6  # small networks on one GPU
 SMOKE: Changes = {
-    **{"data.limit": 200, "data.validation": 0.2, "batch_size": 32, "epochs": 2},
+    "data.limit": 200,
+    "data.validation": 0.2,
+    "batch_size": 32,
+    "epochs": 2,
     "model.stem_channels": 16,  # most of the time goes into the stem
 }
 _QUICK_MNIST: Changes = {"patience": 5, "epochs": 40}

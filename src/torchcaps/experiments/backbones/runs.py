@@ -86,7 +86,10 @@ def _photographs(kept: float, way: str) -> TrunkSetting:
 def _published(pruned: int, trunk: str, thesis: tuple[float, ...], *, in_eights: bool = False) -> Setting:
     eights = [-(-width // 8) * 8 for width in TRUNK_BUILDERS[trunk].widths]
     model = {
-        **{"name": "resnet50_capsnet_64", "trunk": trunk, "image_size": 224, "num_classes": 200},
+        "name": "resnet50_capsnet_64",
+        "trunk": trunk,
+        "image_size": 224,
+        "num_classes": 200,
         **({"trunk_widths": eights} if in_eights else {}),
     }
     return Setting(

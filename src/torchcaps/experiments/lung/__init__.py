@@ -1,4 +1,4 @@
-"""Chapter 9, lung nodules: SegCaps and U-Nets with all, half and a tenth of the training patients."""
+"""Chapter 9, lung nodules: the runs behind its table, and experiments beyond it."""
 
 from . import false_marks, runs, segcaps_plus
 from .claims import CHAPTER

@@ -96,16 +96,14 @@ CLAIMS = (
 
 def draw_figure(rows: Rows) -> bytes:
     """Dice, and the regions whose nodule was missed, over the share of the training patients."""
-    panels = (
-        LineChart(
-            title, _curves(rows, metric), across="training patients, %", unit=unit, starts_at_zero=False
-        )
+    panels = [
+        LineChart(title, _curves(rows, metric), across="training patients, %", unit=unit)
         for title, metric, unit in (
             ("mean Dice of test regions", METRIC, "Dice"),
             ("regions without a single right pixel", "missed_share", "%"),
         )
-    )
-    return to_png(draw_lines(list(panels)))
+    ]
+    return to_png(draw_lines(panels))
 
 
 def _curves(rows: Rows, metric: str) -> dict[str, list[tuple[float, Measured]]]:
@@ -113,7 +111,7 @@ def _curves(rows: Rows, metric: str) -> dict[str, list[tuple[float, Measured]]]:
     found = by_setting(rows, metric)
     curves = {
         title: [
-            (100 * share, with_deviation(row.ours, row.spread, ""))
+            (100 * share, with_deviation(row.ours, row.spread))
             for share in reversed(SHARES)
             if (row := found.get(setting_name(model, share))) is not None
         ]

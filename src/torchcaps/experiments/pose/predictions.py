@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
@@ -62,14 +61,14 @@ def predict_poses(run: Run, data_dir: Path | None = None) -> Predictions:
 def draw_compared(rows: Rows) -> bytes | None:
     """The images of the first run that kept some, above what each network made of them."""
     kept = {
-        row.setting: pictures[PICTURE].unpack()
+        row.setting: run.details.pictures[PICTURE].unpack()
         for row in rows
-        for pictures in (run.details.pictures for run in row.runs)
-        if PICTURE in pictures
+        for run in row.runs
+        if PICTURE in run.details.pictures
     }
     if not kept:
         return None
-    pairs = list(kept.items())
-    panels = {"input": SaliencyPanel(np.asarray(pairs[0][1][0]), {})}
-    panels |= {name: SaliencyPanel(np.asarray(pictures[1]), {}, "rotation found") for name, pictures in pairs}
+    seen, _ = next(iter(kept.values()))
+    panels = {"input": SaliencyPanel(seen, {})}
+    panels |= {name: SaliencyPanel(drawn, {}, "rotation found") for name, (_, drawn) in kept.items()}
     return to_png(draw_saliency(panels), scale=1)

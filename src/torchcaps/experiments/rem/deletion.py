@@ -50,7 +50,7 @@ def measure_deletion(
     *,
     maps: Mapping[str, Tensor],
     where: CapsuleMap,
-    levels: Levels = 11,
+    levels: Levels,
 ) -> dict[str, float]:
     """By how many points the activation of the class predicted before falls, mean over images, by map.
 

@@ -30,8 +30,8 @@ class Figures(NamedTuple):
     rem_entropy: float
     rem_sparsity: float
     vanilla: float | None = None
-    parameters: int | None = None  # of all, and of those that pruning leaves, in two digits or three
-    rem_parameters: int | None = None
+    parameters: int | None = None  # rounded to two or three digits
+    rem_parameters: int | None = None  # those that pruning leaves
 
 
 def table_pair(
@@ -135,7 +135,10 @@ OF_COLOUR = {
         21,
         smoke={
             "name": "effconv_capsnet_tiny_test",
-            **{"in_channels": 3, "image_size": 64, "num_classes": 10, "decoder": "none"},
+            "in_channels": 3,
+            "image_size": 64,
+            "num_classes": 10,
+            "decoder": "none",
         },
     ),
 }

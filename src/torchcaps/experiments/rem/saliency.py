@@ -52,7 +52,7 @@ class Maps(NamedTuple):
 
 
 @torch.no_grad()
-def find_maps(network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, levels: Levels = 11) -> Maps:
+def find_maps(network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, levels: Levels) -> Maps:
     """Both maps of every image, in the quantized network."""
     saliency, contribution = [], []
     with quantized(network, levels):
@@ -108,7 +108,7 @@ def _compare(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
 
 
 def deletions(
-    network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, levels: Levels = 11
+    network: nn.Module, data: LabelledImages, pipeline: Pipeline, *, levels: Levels
 ) -> dict[str, float]:
     """Points of activation lost when the places that saliency, contributions or chance name are blanked."""
     saliency, contribution, where = find_maps(network, data, pipeline, levels=levels)

@@ -13,7 +13,7 @@ from ..rem import CHAPTER
 from ..rem.setting import Schedule, rem_pair
 from .claims import AFFNIST, AFFNIST_CLAIMS
 from .networks import CAPSULES, CONV, DR, SHARED, SMOKE, VIT, small_networks, without_capsules
-from .perform import Metrics, look_at, plain_accuracy
+from .other_images import Metrics, look_at, plain_accuracy
 
 TEST = "affnist_style"
 _ENOUGH = 0.9922  # accuracy of the under-trained networks (Sabour 2017), ours on validation images

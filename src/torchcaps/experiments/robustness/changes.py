@@ -82,7 +82,8 @@ def _heading(metric: str) -> str:
 
 
 def _cell(rows_of: RowsOf, change: Change, metric: str) -> str:
-    before, after = (_mean(rows_of, change.label, setting, metric) for setting in change[1:])
+    settings = change.before, change.after
+    before, after = (_mean(rows_of, change.label, setting, metric) for setting in settings)
     if before is None or after is None:
         return ""
     digits = 2 if metric.endswith("_on_background") else metric_of(metric).digits
@@ -104,10 +105,9 @@ def _mean(rows_of: RowsOf, label: str, setting: str, metric: str) -> Mean | None
 
 def _mean_on_background(rows_of: RowsOf, label: str, setting: str, family: str) -> Mean | None:
     """What lies neither on the object nor on clutter, run by run."""
-    rows = [
+    on_object, on_clutter = (
         by_setting(rows_of(label), f"{family}_on_{place}").get(setting) for place in ("object", "clutter")
-    ]
-    on_object, on_clutter = rows
+    )
     if on_object is None or on_clutter is None:
         return None
     pairs = zip(on_object.runs, on_clutter.runs, strict=True)

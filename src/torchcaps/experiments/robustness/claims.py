@@ -10,6 +10,7 @@ CLUTTER, IMAGES, SCENES = "robust:partwhole-clutter", "robust:partwhole-images",
 PAIRS, AFFNIST = "robust:multimnist", "tab:results-affnist"
 STRENGTHS = (0.0, 0.3, 0.6, 1.0)
 COUNTS = (1_000, 4_000, 16_000)
+SHIFTS = (4, 6)
 _CLUTTERED = STRENGTHS[1:]
 
 
@@ -21,6 +22,11 @@ def at_clutter(network: str, strength: float) -> str:
 def at_count(network: str, count: int) -> str:
     """The setting of a network and a number of training images."""
     return f"{network}, {count:,} images"
+
+
+def at_shift(network: str, shift: int) -> str:
+    """The setting of a network and the pixels by which overlaid digits are shifted."""
+    return f"{network}, shift {shift}"
 
 
 def _pairs(more: str, less: str, strengths: tuple[float, ...] = STRENGTHS) -> list[tuple[str, str]]:
@@ -103,14 +109,13 @@ SCENES_CLAIMS = (
         larger(SCENES, "test_accuracy", [(f"{GAMMA}, scenes", f"{CONV}, scenes")], any_budget=False),
     ),
 )
-_SHIFTS = (4, 6)
 PAIRS_CLAIMS = (
     our_claim(
         "Three rounds of routing tell overlapping digits apart better than one.",
         larger(
             PAIRS,
             "test_pair_accuracy",
-            [(f"{DR}, shift {shift}", f"{ONE_ROUND}, shift {shift}") for shift in _SHIFTS],
+            [(at_shift(DR, shift), at_shift(ONE_ROUND, shift)) for shift in SHIFTS],
         ),
     ),
     Claim(
@@ -118,14 +123,14 @@ PAIRS_CLAIMS = (
         larger(
             PAIRS,
             "test_pair_accuracy",
-            [(f"{DR}, shift {shift}", f"{CONV}, shift {shift}") for shift in _SHIFTS],
+            [(at_shift(DR, shift), at_shift(CONV, shift)) for shift in SHIFTS],
             any_budget=False,
         ),
     ),
     our_claim(
         "A capsule describes its digit, not its class alone: it is drawn better than by the class mean.",
         larger_metric(
-            PAIRS, "class_mean_error", "reconstruction_error", [f"{DR}, shift {shift}" for shift in _SHIFTS]
+            PAIRS, "class_mean_error", "reconstruction_error", [at_shift(DR, shift) for shift in SHIFTS]
         ),
     ),
 )

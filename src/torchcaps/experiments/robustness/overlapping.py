@@ -8,7 +8,7 @@ from torchcaps.models import PlainClassifier
 
 from ..plan import FIRST_SEED, SMOKE, Experiment, Job, Setting, Values, register
 from ..records import Details
-from .claims import CHAPTER, PAIRS, PAIRS_CLAIMS
+from .claims import CHAPTER, PAIRS, PAIRS_CLAIMS, SHIFTS, at_shift
 from .networks import CAPSULES, CONV, DR, ONE_ROUND, VIT, Compared, small_networks
 from .segmented import draw_digits, draw_segmented
 
@@ -35,7 +35,7 @@ def _setting(network: Compared, shift: int) -> Setting:
     model: Values = {**network.model, "name": _MODELS[network.name]}
     loss = "pair_margin" if network.has_capsules else "pair_cross_entropy"
     return Setting(
-        name=f"{network.name}, shift {shift}",
+        name=at_shift(network.name, shift),
         network=network.name,
         variant=f"shift {shift}",
         recipe=CAPSULES,
@@ -68,7 +68,7 @@ register(
         perform=train_and_draw,
         draw=draw_segmented,
         claims=PAIRS_CLAIMS,
-        settings=tuple(_setting(small_networks(36, 10)[name], shift) for shift in (4, 6) for name in _MODELS),
+        settings=tuple(_setting(small_networks(36, 10)[name], shift) for shift in SHIFTS for name in _MODELS),
         deviations=(
             "200,000 training and 10,000 test pairs, drawn once from a seed, where the paper has 60 and 10 "
             "million. Networks have equal sizes within 5 % and no decoder.",

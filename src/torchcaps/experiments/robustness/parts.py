@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from functools import partial
 
 from torchcaps.core import Number
+from torchcaps.suites import draw_test_images, measure_truth
+from torchcaps.train import Pipeline
 from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
 
-from ..plan import Changes, Experiment, Setting, Values, join_changes, register
+from ..plan import Changes, Experiment, Job, Setting, Values, join_changes, register
 from ..records import Rows, by_setting
 from .claims import (
     CHAPTER,
@@ -35,7 +37,6 @@ from .networks import (
     Compared,
     small_networks,
 )
-from .perform import study_parts
 
 _MIDDLE = 0.3
 TRAIN = 20_000
@@ -67,6 +68,14 @@ def _networks(size: int, classes: int) -> dict[str, Compared]:
     entropy = {**base.model, "routing": _LEARNING}
     found[ENTROPY] = Compared(ENTROPY, entropy, {"loss.coupling_entropy": 0.03})
     return found
+
+
+def study_parts(job: Job) -> None:
+    """Train on PartWhole, then compare maps, trees and poses with the truth."""
+    network, outcome = job.train_network()
+    pipeline = Pipeline(network.recipe.data, network.info(job.data_dir))
+    metrics = measure_truth(network.model, draw_test_images(network), pipeline)
+    job.leave_result(outcome.with_metrics(metrics))
 
 
 def data_name(**settings: object) -> str:

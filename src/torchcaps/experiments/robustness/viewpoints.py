@@ -13,7 +13,7 @@ from ..rem import CHAPTER
 from ..rem.setting import Schedule, rem_pair
 from .claims import AXES, view_claims
 from .networks import CAPSULES, CONV, SMOKE, VIT, small_networks, without_capsules
-from .perform import Metrics, look_at
+from .other_images import Metrics, look_at
 
 _ROUTING: Values = {"routing": {"name": "dynamic", "gradient": "last"}}
 _METRICS = (
@@ -34,8 +34,8 @@ def train_and_view(job: Job) -> None:
     job.leave_result(outcome.with_metrics(metrics))
 
 
-def _capsules(channels: int, classes: int) -> dict[str, tuple[Values, Schedule]]:
-    image: Values = {"in_channels": channels, "image_size": 32, "num_classes": classes}
+def _capsules(image: Values) -> dict[str, tuple[Values, Schedule]]:
+    """The model of each capsule network for these images, and its quick schedule."""
     return {
         "DR-CapsNet": ({"name": "dr_capsnet_mnist", **image, **_ROUTING}, Schedule(60, 0.95)),
         "gamma-CapsNet": ({"name": "gamma_capsnet_mnist", **image}, Schedule(40, 0.93)),
@@ -51,7 +51,7 @@ def _pairs(dataset: str, data: Values, channels: int, classes: int) -> list[Sett
     image: Values = {"in_channels": channels, "image_size": 32, "num_classes": classes}
     for axis, letter in AXES.items():
         own = {**data, "name": f"{dataset}:axis={axis}"}
-        for network, (model, quick) in _capsules(channels, classes).items():
+        for network, (model, quick) in _capsules(image).items():
             small = {**tiny, **image, **_ROUTING} if network == "DR-CapsNet" else model
             found += rem_pair(
                 f"{network} ({letter})",

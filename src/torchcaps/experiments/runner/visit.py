@@ -38,9 +38,9 @@ class Visit:
         return time.time() + self._end - time.monotonic()
 
     @classmethod
-    def until(cls, hour: float, on_run: Callable[[str], None] = lambda words: None) -> Visit:
+    def until(cls, ends_at: float, on_run: Callable[[str], None] = lambda words: None) -> Visit:
         """The part of a visit that another process or machine takes over."""
-        return cls(max(0.0, (hour - time.time()) / 60), on_run=on_run)
+        return cls(max(0.0, (ends_at - time.time()) / 60), on_run=on_run)
 
     def stop(self) -> None:
         """End the visit now."""

@@ -86,7 +86,7 @@ def localize_flights(job: Job) -> None:
         describer = _handmade(setting.kind, int(job.run.recipe.model["image_size"]), job.device)
     pairing = Pairing(cell=site.scale.cell, heading_step=2 * torch.pi / site.scale.headings)
     matching = measure_matching(describer, [site.world.learnt], pairing)
-    compiled = _compiled(site, describer, matching, job.watcher)
+    compiled = _compiled(site, describer, job.watcher)
     flights = list(_watched(_flights(site, compiled, describer, matching, job.run.seed), job.watcher))
     metrics = measure_flights(flights, site.scale.converged)
     outcome = outcome.with_metrics({**metrics, "map_mb": compiled.path.stat().st_size / 1e6})
@@ -138,7 +138,7 @@ def _handmade(kind: Kind, side: int, device: torch.device) -> Describer:
     return BuildingRatio(side, device=device) if kind == "building ratio" else AbBrief(side, device=device)
 
 
-def _compiled(site: _Site, describer: Describer, matching: Matching, watcher: Watcher) -> CompiledMap:
+def _compiled(site: _Site, describer: Describer, watcher: Watcher) -> CompiledMap:
     """The map of a descriptor, which is compiled unless another run did."""
     path = site.store / "compiled" / f"{describer.name.replace(' ', '-')}-{site.setting.storage}.tcmap"
 
@@ -149,10 +149,7 @@ def _compiled(site: _Site, describer: Describer, matching: Matching, watcher: Wa
 
     if not path.is_file():
         settings = CompileSettings(site.scale.cell, site.scale.headings, site.setting.storage)
-        likelihood = matching.likelihood("bayesian")
-        compile_map(
-            site.world.mapped, describer, path, settings, likelihood=likelihood, on_described=stop_in_time
-        )
+        compile_map(site.world.mapped, describer, path, settings, on_described=stop_in_time)
     return open_map(path)
 
 

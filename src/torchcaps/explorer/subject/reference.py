@@ -36,9 +36,8 @@ class Compared:
 
     Attributes:
         read_as: The class that the network with rounded couplings gives the image.
-        bits: Surprise, judged by the half of the pool that is learnt from.
-        share: Of the other half, of those read as the same class, that are less surprising; None where there
-            is none.
+        share: Of the half of the pool that is not learnt from, of those read as the same class, that are less
+            surprising; None where there is none.
         others: How many these are.
         same: Other images of the pool with exactly this tree.
         children: Capsules that a tree has.
@@ -46,7 +45,6 @@ class Compared:
     """
 
     read_as: int
-    bits: float
     share: float | None
     others: int
     same: int
@@ -151,7 +149,6 @@ class Reference:
         order = alike[np.argsort(differing[alike], kind="stable")]
         return Compared(
             read_as=read_as,
-            bits=bits,
             share=share_below(bits, others) if len(others) else None,
             others=len(others),
             same=int((differing[alike] == 0).sum()),

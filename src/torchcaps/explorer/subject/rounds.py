@@ -23,13 +23,11 @@ class Round:
         number: Rounds of routing, in every layer that has as many.
         tree: With couplings as they are, not rounded.
         distance: Of the couplings from an even split, averaged over the routed layers: 0 is even, 1 decided.
-        activation: Of the chosen class.
     """
 
     number: int
     tree: ParseTree
     distance: float
-    activation: float
 
 
 def spread_rounds(last: int) -> list[int]:
@@ -61,7 +59,7 @@ def count_rounds(network: nn.Module) -> int:
 def _round(number: int, output: CapsuleOutput, chosen: int, grid: GridShape | None) -> Round:
     layers = fully_connected(output.layers)
     tree = parse_tree(layers, grid=grid, chosen=chosen)
-    return Round(number, tree, _mean_distance(layers), float(output.activations[0, chosen]))
+    return Round(number, tree, _mean_distance(layers))
 
 
 def _mean_distance(layers: tuple[LayerTrace, ...]) -> float:

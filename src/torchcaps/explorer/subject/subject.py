@@ -22,7 +22,7 @@ from torchcaps.parse import (
     perturb_capsule,
     through_layers,
 )
-from torchcaps.train import Pipeline, Run
+from torchcaps.train import Batch, Pipeline, Run
 from torchcaps.zoo import hint_for, preparation_of
 
 from ..upload import Ready, make_ready
@@ -85,10 +85,14 @@ class Subject:
         """The bytes of an image file, made ready."""
         return make_ready(content, self.info, is_digit=self.is_digit)
 
+    def _prepare(self, image: Tensor) -> Batch:
+        """An image, given as bytes, in [0, 1] and as the network takes it."""
+        return self.pipeline.for_evaluation(image.to(self.run.device))
+
     @torch.no_grad()
     def look(self, image: Tensor) -> Look:
         """All there is to see of an image, given as bytes (1, channels, height, width)."""
-        shown, inputs, _ = self.pipeline.for_evaluation(image.to(self.run.device))
+        shown, inputs, _ = self._prepare(image)
         network = self.run.model
         with self._lock:
             output: CapsuleOutput = network(inputs, return_routing=True)
@@ -143,7 +147,7 @@ class Subject:
     def earlier_rounds(self, image: Tensor, winner: int) -> list[Round]:
         """What the network would say of an image if routing stopped earlier, from the first round on."""
         self._check_class(winner)
-        inputs = self.pipeline.for_evaluation(image.to(self.run.device)).inputs
+        inputs = self._prepare(image).inputs
         with self._lock:
             return earlier_rounds(self.run.model, inputs, winner, self._grid)
 
@@ -174,7 +178,7 @@ class Subject:
                 return self.run.model(normalize(images, settings, self.info)).activations[:, winner]
 
         def start() -> Covering:
-            return Covering(activation_of, self.pipeline.for_evaluation(image.to(self.run.device)).images)
+            return Covering(activation_of, self._prepare(image).images)
 
         return self._coverings.advance(winner, image, start)
 

@@ -275,15 +275,20 @@ def test_names_of_volumes_may_have_dots(tmp_path):
     assert len(found["1.3.6.14"]().cuts) == 2
 
 
+def save_niftis(folder, name, values, mask):
+    """A volume with its mask beside it."""
+    for suffix, part in (("", values), ("_mask", mask)):
+        image = nibabel.Nifti1Image(part, np.diag([0.7, 0.7, 2.0, 1.0]))
+        nibabel.save(image, folder / f"{name}{suffix}.nii.gz")
+
+
 def test_nifti_volumes_with_masks_are_patients(tmp_path):
     random = np.random.default_rng(0)
     for number in range(3):
         mask = np.zeros((60, 60, 4), dtype=np.uint8)
         mask[20:26, 30:36, 1:3] = 1
         values = random.integers(-1000, 400, mask.shape).astype(np.int16)
-        for suffix, part in (("", values), ("_mask", mask)):
-            image = nibabel.Nifti1Image(part, np.diag([0.7, 0.7, 2.0, 1.0]))
-            nibabel.save(image, tmp_path / f"case{number}{suffix}.nii.gz")
+        save_niftis(tmp_path, f"case{number}", values, mask)
     nibabel.save(nibabel.Nifti1Image(values[:50], np.eye(4)), tmp_path / "case9.nii.gz")
     shutil.copy(tmp_path / "case0_mask.nii.gz", tmp_path / "case9_mask.nii.gz")
     found = prepare(find_patients(tmp_path), tmp_path / "out")
@@ -296,9 +301,7 @@ def test_nodules_that_are_too_small_for_a_region_are_noted(tmp_path):
         mask = np.zeros((60, 60, 4), dtype=np.uint8)
         mask[20:26, 30:36, 1:3] = number < 3
         mask[50:52, 50:53, 2] = number in (0, 3)  # six pixels
-        for suffix, part in (("", mask.astype(np.int16) - 900), ("_mask", mask)):
-            image = nibabel.Nifti1Image(part, np.diag([0.7, 0.7, 2.0, 1.0]))
-            nibabel.save(image, tmp_path / f"case{number}{suffix}.nii.gz")
+        save_niftis(tmp_path, f"case{number}", mask.astype(np.int16) - 900, mask)
     prepare(find_patients(tmp_path), tmp_path / "out")
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     note = ["1 nodule with fewer than 8 pixels in every slice left out"]

@@ -201,7 +201,7 @@ def test_the_share_that_a_gate_leaves_out_is_told(weight):
     vectors, descriptors = small_map()
     start = np.zeros(SMALL.shape)
     start[:4, 2, 2] = [0.1, 0.2, 0.3, 0.4]  # of these headings, two have 30 % together
-    alike = Likelihood(np.full(2, weight, np.float32), "alike")
+    alike = Likelihood(np.full(2, weight, np.float32))
     filter = PointMassFilter(SMALL, exact(), settings(gate=0.35), descriptors, alike)
     filter.start(start)
     found = filter.update(Odometry(0.0, 0.0, 0.0), descriptor=vectors[0, 0, 0])

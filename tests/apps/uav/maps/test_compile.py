@@ -134,7 +134,7 @@ def test_the_loss_of_a_storage_is_the_difference_of_logarithms():
     assert found.largest == pytest.approx(np.abs(exact - rough).max(), rel=0.01)
 
 
-def test_a_map_of_another_descriptor_is_refused(country, tmp_path):
+def test_a_map_of_another_descriptor_is_refused(country):
     from torchcaps.apps.uav import Localizer
 
     with pytest.raises(UserError, match="was compiled with abbrief 32, not with abbrief 64"):
@@ -187,9 +187,10 @@ def test_a_map_smaller_than_a_crop_is_refused(country, tmp_path):
         compile_map(small, country.describer, tmp_path / "a.tcmap", country.settings)
 
 
-def test_a_map_that_shows_no_ground_is_refused(country, tmp_path):
+@pytest.mark.parametrize("blank", ["known", "images"])  # without data, or black
+def test_a_map_that_shows_no_ground_is_refused(country, tmp_path, blank):
     summer = country.stack.dates(["summer"])
-    nothing = replace(summer, known=np.zeros_like(summer.known))
+    nothing = replace(summer, **{blank: np.zeros_like(getattr(summer, blank))})
     with pytest.raises(UserError, match="summer shows no ground"):
         compile_map(nothing, country.describer, tmp_path / "a.tcmap", country.settings)
 
@@ -215,10 +216,3 @@ def test_a_gap_smaller_than_half_a_crop_leaves_its_cells_candidates(country):
     known[:, 20:30, 40:50] = False  # 100 x 100 m of a crop of 160 x 160 m
     grid = grid_of(summer, 30.0, 12)
     assert known_cells(replace(summer, known=known), grid, 16).all()
-
-
-def test_a_black_map_is_refused(country, tmp_path):
-    summer = country.stack.dates(["summer"])
-    black = replace(summer, images=np.zeros_like(summer.images))
-    with pytest.raises(UserError, match="summer shows no ground"):
-        compile_map(black, country.describer, tmp_path / "a.tcmap", country.settings)

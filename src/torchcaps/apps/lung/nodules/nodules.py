@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..report import equivalent_diameter
-from ..volume import Volume
+from ..volume import Volume, equivalent_diameter
 from .annotations import Annotations
 from .blob import Blob, common_box, marked_voxels, overlap, union
 

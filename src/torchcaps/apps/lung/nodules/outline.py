@@ -47,14 +47,13 @@ def trace_outline(inside: Bool[np.ndarray, "rows columns"]) -> Polygon:
     grown = np.pad(grown, 1)
     row, column = (int(number) for number in np.argwhere(grown)[0])
     path: list[tuple[int, int]] = []
-    behind, begin = 0, (row, column)
+    behind = 0
     while len(path) < 2 or (path[-1], (row, column)) != (path[0], path[1]):
         path.append((row, column))
         turn = next(n for n in range(1, 9) if grown[_step(row, column, behind + n)])
         last = _step(row, column, behind + turn - 1)  # the pixel outside that was looked at last
         row, column = _step(row, column, behind + turn)
         behind = _AROUND.index((last[0] - row, last[1] - column))
-    assert path[0] == begin
     return np.array(path[:-1], dtype=np.int64)[:, ::-1] - 1
 
 

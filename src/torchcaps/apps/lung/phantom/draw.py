@@ -11,6 +11,7 @@ from .nodule import Nodule
 from .patient import Patient, draw_patient
 from .readers import Reading, draw_readings
 from .scanner import Grid, add_noise, scan_slice
+from .vessels import point_in_tubes
 
 _REACH = 70.0  # mm from the middle slice
 _TRIES = 10  # places looked at for each region without a nodule
@@ -24,14 +25,20 @@ def draw_cuts(number: int, seed: int, *, slices: int = 3) -> list[Cut]:
     by_nodule = _by_nodule(patient)
     found = []
     for count, nodule in enumerate(patient.nodules):
-        facts = count, len(by_nodule[count]), _diameter(nodule), (thickness, spacing, spacing)
         spread = np.linspace(-0.6, 0.6, slices) if slices > 1 else np.zeros(1)
         for step, share in enumerate(spread):
             grid = _grid_around(nodule.centre, random, spacing, share * nodule.radius)
             grey = _scan(patient, grid, thickness, random)
             if _agreed(patient, [by_nodule[count]], grid).sum() >= LEAST_PIXELS:
                 mask = _agreed(patient, by_nodule, grid).astype(np.uint8)
-                found.append(Cut(Region(grey, mask, step, 0, 0), *facts))
+                cut = Cut(
+                    Region(grey, mask, step, 0, 0),
+                    nodule=count,
+                    readers=len(by_nodule[count]),
+                    diameter_mm=_diameter(nodule),
+                    spacing=(thickness, spacing, spacing),
+                )
+                found.append(cut)
     return found
 
 
@@ -49,16 +56,14 @@ def draw_empty_cuts(number: int, seed: int, count: int) -> list[Cut]:
         mask = _agreed(patient, by_nodule, grid).astype(np.uint8)
         if not mask.any():
             region = Region(_scan(patient, grid, thickness, random), mask, step, 0, 0)
-            found.append(Cut(region, None, 0, None, (thickness, spacing, spacing)))
+            found.append(Cut.without_nodule(region, (thickness, spacing, spacing)))
     return found
 
 
 def _mistakable(patient: Patient, random: np.random.Generator, kind: int) -> NDArray[np.float64]:
     """A place in a vessel, in a scar or on a wall."""
     if kind < 2:
-        tubes = (patient.vessels, patient.scars)[kind]
-        tube = tubes[random.integers(len(tubes))]
-        return tube[:3] + random.uniform() * (tube[3:6] - tube[:3])
+        return point_in_tubes(random, (patient.vessels, patient.scars)[kind])
     return patient.chest.point_at_depth(random, (-1.0, 1.0), _REACH)
 
 

@@ -45,17 +45,13 @@ def write_phantom(
     return written
 
 
-def write_series(volume: Volume, folder: Path) -> list[Path]:
+def write_series(volume: Volume, folder: Path) -> None:
     """Write a volume as a CT series of one file for each slice, uncompressed."""
     if volume.series_uid is None:
         raise UserError(f"{volume.name} has no series UID to be written under")
-    written = []
     for number in range(len(volume.hounsfield)):
-        path = folder / f"{number + 1:04d}.dcm"
         save = _slice_dataset(volume, number).save_as
-        write_atomically(path, partial(save, enforce_file_format=True))
-        written.append(path)
-    return written
+        write_atomically(folder / f"{number + 1:04d}.dcm", partial(save, enforce_file_format=True))
 
 
 def _slice_dataset(volume: Volume, number: int) -> Any:

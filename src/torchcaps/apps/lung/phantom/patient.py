@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .chest import Chest, draw_chest
 from .nodule import Nodule, draw_nodule
-from .vessels import grow_vessels
+from .vessels import grow_vessels, point_in_tubes
 
 _ATTACHMENTS = ("none", "wall", "vessel")
 
@@ -67,8 +67,7 @@ def _place(random: np.random.Generator, chest: Chest, vessels: NDArray[np.float6
     attachment = _ATTACHMENTS[random.choice(3, p=[0.4, 0.3, 0.3])]
     if attachment == "vessel":
         near = vessels[(np.abs(vessels[:, 2]) < reach) & (vessels[:, 6] < 2.5)]
-        tube = near[random.integers(len(near))]
-        centre = tube[:3] + random.uniform() * (tube[3:6] - tube[:3]) + random.normal(0, 0.4 * radius, 3)
+        centre = point_in_tubes(random, near) + random.normal(0, 0.4 * radius, 3)
     else:
         deepest = -0.2 * radius if attachment == "wall" else -200.0
         highest = 0.1 * radius if attachment == "wall" else -(1.3 * radius + 4)

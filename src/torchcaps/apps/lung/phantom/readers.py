@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .nodule import Nodule, draw_waves, wave_heights
 from .patient import Patient
-from .scanner import Grid
+from .scanner import Grid, pixels_near
 
 NUM_READERS = 4
 _SEEN = {"solid": 0.95, "part-solid": 0.9, "ground-glass": 0.75}
@@ -36,9 +36,8 @@ class Reading:
     def mask(self, patient: Patient, grid: Grid) -> Bool[np.ndarray, "rows columns"]:
         """The pixels that the reader's outline encloses."""
         found = np.zeros(grid.shape, dtype=bool)
-        nodule = self.nodule
-        block = grid.block(nodule.centre - nodule.reach, nodule.centre + nodule.reach)
-        if block is None or abs(grid.height - nodule.centre[2]) > nodule.reach:
+        block = pixels_near(self.nodule, grid, grid.height)
+        if block is None:
             return found
         points = grid.points(*block, grid.height)
         found[block] = (self._depth(points) < 0) & (patient.chest.lung_depth(points) < self.wall)

@@ -46,6 +46,13 @@ class Grid:
         return slice(first[0], last[0]), slice(first[1], last[1])
 
 
+def pixels_near(nodule: Nodule, grid: Grid, height: float) -> tuple[slice, slice] | None:
+    """Rows and columns of a plane in which something of a nodule may be; None where nothing is."""
+    if abs(nodule.centre[2] - height) > nodule.reach:
+        return None
+    return grid.block(nodule.centre - nodule.reach, nodule.centre + nodule.reach)
+
+
 def scan_slice(patient: Patient, grid: Grid, thickness: float) -> Float[np.ndarray, "rows columns"]:
     """A slice in Hounsfield units without noise: the mean of planes across its thickness."""
     offsets = (np.arange(_PLANES) + 0.5) / _PLANES - 0.5
@@ -73,8 +80,8 @@ def _share(depth: NDArray[np.float64], width: float) -> NDArray[np.float64]:
 
 
 def _add_nodule(image: NDArray[np.float64], nodule: Nodule, grid: Grid, height: float) -> None:
-    block = grid.block(nodule.centre - nodule.reach, nodule.centre + nodule.reach)
-    if block is None or abs(nodule.centre[2] - height) > nodule.reach:
+    block = pixels_near(nodule, grid, height)
+    if block is None:
         return
     depth = nodule.depth(grid.points(*block, height))
     width = grid.spacing + _BLUR + nodule.edge

@@ -40,6 +40,14 @@ def grow_vessels(
     return np.concatenate(grown)
 
 
+def point_in_tubes(
+    random: np.random.Generator, tubes: Float[np.ndarray, "tubes 7"]
+) -> Float[np.ndarray, " 3"]:
+    """A place on the axis of one of some tubes."""
+    tube = tubes[random.integers(len(tubes))]
+    return tube[:3] + random.uniform() * (tube[3:6] - tube[:3])
+
+
 def paint_tubes(
     image: Float[np.ndarray, "rows columns"],
     tubes: Float[np.ndarray, "tubes 7"],

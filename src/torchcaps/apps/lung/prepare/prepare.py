@@ -24,7 +24,7 @@ from torchcaps.storage import (
 
 from .regions import Cut
 from .sources import Found
-from .splits import SHARES, Patients, fold_name, leave_one_out, share_name, split_patients, take_share
+from .splits import SHARES, PatientSplit, fold_name, leave_one_out, share_name, split_patients, take_share
 
 MANIFEST, REPORT = "manifest.json", "report.json"
 _SPLITS = {"share": "split with a share of, in percent,", "fold": "split that leaves out"}
@@ -187,12 +187,12 @@ def _write_lists(out: Path, records: Mapping[str, Plain]) -> None:
     write_json(out / MANIFEST, {"format": _FORMAT, "regions": manifest})
 
 
-def _write_split(folder: Path, patients: Patients, regions: Mapping[str, Mapping[str, Plain]]) -> None:
+def _write_split(folder: Path, split: PatientSplit, regions: Mapping[str, Mapping[str, Plain]]) -> None:
     """Lists of the parts; regions without a nodule only train: what is measured does not depend on them."""
     for part in ("train", "val", "test"):
         lines = [
             region
-            for name in sorted(getattr(patients, part))
+            for name in sorted(getattr(split, part))
             for region, facts in sorted(regions[name].items())
             if part == "train" or facts["nodule"] is not None
         ]

@@ -49,6 +49,11 @@ class Cut:
     spacing: tuple[float, float, float] | None
     malignancy: float | None = None
 
+    @classmethod
+    def without_nodule(cls, region: Region, spacing: tuple[float, float, float] | None) -> Cut:
+        """A region that shows none."""
+        return cls(region, nodule=None, readers=0, diameter_mm=None, spacing=spacing)
+
 
 def cut_regions(
     volume: Volume, nodule: Nodule, everything: NDArray[np.bool_], *, key: str

@@ -199,8 +199,16 @@ def _cut_nodules(marked: Marked) -> list[Cut]:
         number = marked.first + (offset if marked.picture is None else 0)
         for region in cut_regions(volume, nodule, everything, key=f"{volume.name} {number}"):
             placed = replace(region, slice=region.slice + (marked.picture or 0))
-            facts = (nodule.readers, nodule.diameter_mm, volume.spacing, nodule.malignancy)
-            cuts.append(Cut(placed, number, *facts))
+            cuts.append(
+                Cut(
+                    placed,
+                    nodule=number,
+                    readers=nodule.readers,
+                    diameter_mm=nodule.diameter_mm,
+                    spacing=volume.spacing,
+                    malignancy=nodule.malignancy,
+                )
+            )
     return cuts
 
 
@@ -210,4 +218,4 @@ def _cut_empty(marked: Marked, count: int, number: int) -> list[Cut]:
         return []
     volume = marked.volume
     regions = cut_negatives(volume, marked.everywhere(), count=count, key=f"{volume.name} {number}")
-    return [Cut(region, None, 0, None, volume.spacing) for region in regions]
+    return [Cut.without_nodule(region, volume.spacing) for region in regions]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torchcaps.core import UserError, counted, digest_of
 
@@ -13,8 +13,8 @@ _MOST_FOLDS = 20  # patients; with more, leaving out one at a time takes too lon
 
 
 @dataclass(frozen=True)
-class Patients:
-    """Names of the patients of each split."""
+class PatientSplit:
+    """Names of the patients that train, validate and test."""
 
     train: tuple[str, ...]
     val: tuple[str, ...]
@@ -26,7 +26,7 @@ def shuffled(names: Iterable[str]) -> list[str]:
     return sorted(set(names), key=digest_of)
 
 
-def split_patients(names: Iterable[str]) -> Patients:
+def split_patients(names: Iterable[str]) -> PatientSplit:
     """A fifth of the patients tests, a tenth validates, at least one each; the others train."""
     order = shuffled(names)
     if len(order) < 3:
@@ -35,19 +35,19 @@ def split_patients(names: Iterable[str]) -> Patients:
             "need one each at least, so give three or more"
         )
     test, validation = (max(1, round(share * len(order))) for share in (_TEST, _VALIDATION))
-    return Patients(
+    return PatientSplit(
         tuple(order[test + validation :]), tuple(order[test : test + validation]), tuple(order[:test])
     )
 
 
-def take_share(patients: Patients, share: float) -> Patients:
+def take_share(split: PatientSplit, share: float) -> PatientSplit:
     """So many of the training patients, at least one; a larger share holds all of a smaller one."""
     if not 0 < share <= 1:
         raise UserError(f"a share of the training patients lies between 0 and 1, got {share}")
-    return Patients(patients.train[: max(1, round(share * len(patients.train)))], patients.val, patients.test)
+    return replace(split, train=split.train[: max(1, round(share * len(split.train)))])
 
 
-def leave_one_out(names: Iterable[str]) -> dict[str, Patients]:
+def leave_one_out(names: Iterable[str]) -> dict[str, PatientSplit]:
     """For each patient the split in which it tests and the next one validates; none with many patients."""
     order = shuffled(names)
     if not 3 <= len(order) <= _MOST_FOLDS:
@@ -55,7 +55,7 @@ def leave_one_out(names: Iterable[str]) -> dict[str, Patients]:
     folds = {}
     for number, name in enumerate(order):
         others = order[number + 1 :] + order[:number]
-        folds[name] = Patients(tuple(others[1:]), (others[0],), (name,))
+        folds[name] = PatientSplit(tuple(others[1:]), (others[0],), (name,))
     return folds
 
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from torchcaps.core import UserError
 
 from ..measure import bounding_box
-from ..report import equivalent_diameter
-from ..volume import Volume
+from ..volume import Volume, equivalent_diameter
 
 THRESHOLD = 0.5
 SMALLEST = 3.0  # mm: the readers of LIDC-IDRI outlined nodules from this diameter on

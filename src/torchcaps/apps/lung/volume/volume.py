@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import pi, prod
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +71,11 @@ class Volume:
     def size_of(self, voxels: int) -> float | None:
         """Cubic millimetres of so many voxels; None in a picture."""
         return None if self.spacing is None else voxels * prod(self.spacing)
+
+
+def equivalent_diameter(volume: float) -> float:
+    """The diameter in mm of a ball of `volume` mm3."""
+    return (6 * volume / pi) ** (1 / 3)
 
 
 def doubts(hounsfield: Shaped[np.ndarray, "*shape"]) -> tuple[str, ...]:

@@ -19,7 +19,6 @@ class Likelihood:
     """Weights at equally spaced distances from 0 to 2; between them they are interpolated linearly."""
 
     weights: NDArray[np.float32]
-    name: str
 
     def __post_init__(self) -> None:
         good = np.isfinite(self.weights).all() and (self.weights > 0).all() and len(self.weights) > 1
@@ -30,7 +29,7 @@ class Likelihood:
 def linear_likelihood() -> Likelihood:
     """The weight (2 - distance) / 2."""
     distances = np.linspace(0, 2, _ENTRIES)
-    return Likelihood(_positive((2 - distances) / 2), "linear")
+    return Likelihood(_positive((2 - distances) / 2))
 
 
 def bayesian_likelihood(matching: NDArray[np.floating], others: NDArray[np.floating]) -> Likelihood:
@@ -41,7 +40,7 @@ def bayesian_likelihood(matching: NDArray[np.floating], others: NDArray[np.float
     """
     near, far = _densities(matching, others)
     share = near / np.maximum(near + far, np.finfo(np.float64).tiny)
-    return Likelihood(_positive(_falling(share, far)), "bayesian")
+    return Likelihood(_positive(_falling(share, far)))
 
 
 def ratio_likelihood(
@@ -57,7 +56,7 @@ def ratio_likelihood(
         raise UserError(f"the exponent of a likelihood lies above 0 and at most at 1, not at {exponent}")
     near, far = _densities(matching, others)
     ratio = _falling(near / np.maximum(far, _RAREST * far.max()), far) ** exponent
-    return Likelihood(_positive(ratio / ratio.max()), "ratio")
+    return Likelihood(_positive(ratio / ratio.max()))
 
 
 def _densities(

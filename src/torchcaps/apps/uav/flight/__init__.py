@@ -8,6 +8,7 @@ from .flight import (
     require_on_map,
     step_of_row,
     time_text,
+    truth_cells,
     write_flight,
 )
 from .orthoproject import Camera, Orthophoto, View, orthoproject
@@ -34,5 +35,6 @@ __all__ = [
     "simulate_flight",
     "step_of_row",
     "time_text",
+    "truth_cells",
     "write_flight",
 ]

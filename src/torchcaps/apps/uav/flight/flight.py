@@ -267,10 +267,16 @@ def write_flight(path: Path, steps: Iterable[FlightStep]) -> None:
     for step in steps:
         heading = "" if step.heading is None else f"{math.degrees(step.heading):.3f}"
         image = "" if step.image is None else step.image.name
-        truth = ("", "") if step.truth is None else (f"{step.truth[0]:.3f}", f"{step.truth[1]:.3f}")
         motion = _motion_cells(step.odometry)
-        writer.writerow((time_text(step.time), *motion, heading, image, *truth, f"{step.ahead:.3f}"))
+        writer.writerow(
+            (time_text(step.time), *motion, heading, image, *truth_cells(step), f"{step.ahead:.3f}")
+        )
     write_text(path, text.getvalue())
+
+
+def truth_cells(step: FlightStep) -> tuple[str, str]:
+    """The true place in the columns of a table; empty where it is not known."""
+    return ("", "") if step.truth is None else (f"{step.truth[0]:.3f}", f"{step.truth[1]:.3f}")
 
 
 def _motion_cells(motion: Odometry | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Beyond chapter 6: entropy as an objective, pruning whole capsules, and strange images."""
+"""Beyond chapter 6: the demonstration, entropy as an objective, pruning whole capsules, strange images."""
 
 from . import demo, entropy, groups, typicality
 

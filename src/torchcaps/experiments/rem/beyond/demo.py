@@ -30,8 +30,11 @@ register(
                 **SMOKE,
                 "loss.reconstruction": 0.0,
                 "model": {
-                    **{"name": "gamma_capsnet_mnist", "stem_channels": 4, "primary_types": 1},
-                    **{"hidden_caps": 16, "decoder": "none"},
+                    "name": "gamma_capsnet_mnist",
+                    "stem_channels": 4,
+                    "primary_types": 1,
+                    "hidden_caps": 16,
+                    "decoder": "none",
                 },
             }
         },

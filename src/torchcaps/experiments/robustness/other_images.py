@@ -1,4 +1,4 @@
-"""Train a network, then measure it on images that differ from those of training."""
+"""What a trained network is worth on other images than those of its training."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from pathlib import Path
 
 from torchcaps.core import Number, UserError
 from torchcaps.parse import analyse, count_hits, quantizable_routings
-from torchcaps.suites import draw_test_images, measure_truth
-from torchcaps.train import Pipeline, Run, load_labelled
-
-from ..plan import Job
+from torchcaps.train import Run, load_labelled
 
 Metrics = dict[str, Number]
 
@@ -35,11 +32,3 @@ def can_quantize(network: Run) -> bool:
         return bool(quantizable_routings(network.model))
     except UserError:
         return False
-
-
-def study_parts(job: Job) -> None:
-    """Train on PartWhole, then compare maps, trees and poses with the truth."""
-    network, outcome = job.train_network()
-    pipeline = Pipeline(network.recipe.data, network.info(job.data_dir))
-    metrics = measure_truth(network.model, draw_test_images(network), pipeline)
-    job.leave_result(outcome.with_metrics(metrics))
