@@ -150,8 +150,7 @@ def _list(out: Path, results: Path, data_dir: Path | None, *, json: bool) -> Non
 def _print_chapters(found: list[Progress]) -> None:
     """A table for each chapter, under its name."""
     for number, chapter in enumerate(dict.fromkeys(progress.chapter for progress in found)):
-        heading = "of no chapter" if chapter == "none" else chapter
-        typer.echo(f"\n{heading}" if number else heading)
+        typer.echo(f"\n{chapter}" if number else chapter)
         print_table([_shown(progress) for progress in found if progress.chapter == chapter])
 
 

@@ -26,7 +26,7 @@ _DIGITS = {
 register(
     Experiment(
         label="smoke-mnist",
-        chapter="none",
+        chapter="all families",
         title="A few epochs of every family on MNIST",
         data=("mnist",),
         gpu_minutes=5,

@@ -24,8 +24,6 @@ from .overview import write_overview
 from .page import rows_in, write_page
 from .tables import render_table
 
-_NO_CHAPTER = "all families"
-
 
 def render_models() -> str:
     """Every registered model, without the tiny ones that tests use."""
@@ -43,8 +41,7 @@ def render_pages(root: Path) -> str:
     found = [each for each in built_experiments() if (root / "results" / f"{each.slug}.md").is_file()]
     parts = []
     for chapter in dict.fromkeys(experiment.chapter for experiment in found):
-        title = _NO_CHAPTER if chapter == "none" else chapter
-        parts.append(f"### {title[0].upper()}{title[1:]}\n")
+        parts.append(f"### {chapter[0].upper()}{chapter[1:]}\n")
         parts.append(
             "".join(
                 f"- [{experiment.title}](../results/{experiment.slug}.md)\n"
