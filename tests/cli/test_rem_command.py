@@ -39,6 +39,7 @@ def test_a_recipe_is_trained_with_rem_and_stands_beside_a_run(recipe, tmp_path):
     assert sum(of_class["images"] for of_class in row["classes"]) == row["images"]
     both = call(row["run"], row["run"], *options)
     assert sum("small-rem" in line and " bits " in line for line in both.stdout.splitlines()) == 2
+    assert "parameters left" in both.stdout  # zeros are not counted
 
 
 def test_a_recipe_is_fitted_to_the_images_of_the_user(recipe, tmp_path):

@@ -325,8 +325,8 @@ def test_a_file_that_would_be_too_large_is_not_written(folders, tmp_path, monkey
     assert not (tmp_path / "explorer.html").exists()
 
 
-def compared(share, others):
-    return Compared(read_as=3, share=share, others=others, same=0, children=8, nearest=(Neighbour(0, 2),))
+def compared(share, others, same=0):
+    return Compared(read_as=3, share=share, others=others, same=same, children=8, nearest=(Neighbour(0, 2),))
 
 
 def test_a_file_compares_trees_of_the_levels_that_were_asked_for(folders, tmp_path, monkeypatch):
@@ -395,6 +395,13 @@ def test_a_few_images_do_not_say_what_is_unusual():
     assert "be careful with this answer" in say_typical(compared(0.95, 100), "3", "digits", 600)
     assert "within the usual range" in say_typical(compared(0.94, 100), "3", "digits", 600)
     assert "no stranger than any of the 30" in say_typical(compared(0.0, 30), "3", "digits", 600)
+
+
+def test_images_with_the_same_tree_are_counted_among_all_of_the_pool():
+    words = say_typical(compared(0.0, 33, same=60), "3", "digits", 600)
+    assert words.endswith("The same tree is found in 60 of the 600 images.")
+    none = say_typical(compared(0.0, 33), "3", "digits", 600)
+    assert none.endswith("The same tree is found in none of the 600 images.")
 
 
 def test_images_that_are_shown_are_not_said_to_be_missing():

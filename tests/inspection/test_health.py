@@ -127,9 +127,11 @@ def test_a_child_that_gives_nothing_counts_as_undecided():
     assert layer.from_uniform == pytest.approx(0, abs=1e-6)
 
 
-def test_starved_parents_are_said_to_be_expected_where_a_network_is_pruned():
-    (finding,) = report(trace(torch.tensor([0.5, 0.49, 0.01]).expand(2, 4, 3))).findings
-    assert "expected while pruning (REM) cuts capsules off, else try" in finding
+def test_starved_and_dead_capsules_are_said_to_be_expected_where_a_network_is_pruned():
+    starving = trace(torch.tensor([0.5, 0.49, 0.01]).expand(2, 4, 3))
+    for layer in (starving, trace(SPLIT, children=torch.full((2, 4), 1e-4))):
+        (finding,) = report(layer).findings
+        assert "expected while pruning (REM) cuts capsules off, else try" in finding
 
 
 def test_each_problem_is_named_with_its_layers():

@@ -31,7 +31,7 @@ def assert_texts_apart(figure):
 
 def texts_of(figure):
     """All that is drawn; ticks outside the limits are not, and leaning names overlap only in their boxes."""
-    texts = list(figure.texts)
+    texts = [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
     for axes in figure.axes:
         texts += [*axes.texts, axes.title]
         if axes.axison:

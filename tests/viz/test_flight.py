@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
-from viz.drawing import legend_of
+from viz.drawing import assert_draws, legend_of
 
 from torchcaps.viz.flight import _STRIP as STRIP
 from torchcaps.viz.flight import (
@@ -93,6 +93,12 @@ def test_a_map_names_its_lines_and_has_a_scale_in_metres():
     bar = scale.lines[0].get_xdata()
     assert [text.get_text() for text in scale.texts] == ["200 m, north is up"]
     assert (bar[1] - bar[0]) / np.ptp(scale.get_xlim()) == pytest.approx(200 / 2000)
+
+
+@pytest.mark.parametrize("unknown", [None, np.eye(2, dtype=bool)])
+def test_the_scale_of_a_map_stands_apart_from_the_names_of_its_lines(unknown):
+    drawing = replace(EMPTY, truth=[(0.5, 0.5)], unknown=unknown, metres=(3000.0, 2000.0))
+    assert_draws(draw_belief(drawing))
 
 
 @pytest.mark.parametrize(("metres", "length"), [(1.0, 1), (9.9, 5), (333.3, 200), (0.25, 0.2)])

@@ -104,7 +104,7 @@ def _say(row: BenchRow) -> None:
 
 def _shown(row: BenchRow) -> dict[str, object]:
     """The row as people read it; the file has more."""
-    is_measured = row["ms"] is not None
+    is_measured, curve = row["ms"] is not None, row.get("curve")
     return {
         "case": row["case"],
         "batch": row["batch"],
@@ -114,5 +114,5 @@ def _shown(row: BenchRow) -> dict[str, object]:
         "img/s": f"{row['img_s']:,.0f}" if is_measured else None,
         "peak MiB": None if row["peak_mb"] is None else f"{row['peak_mb']:,.1f}",
         "of ceiling": f"{row['share_of_ceiling']:.1%}" if "share_of_ceiling" in row else None,
-        "note": row.get("error") or row.get("skipped"),
+        "note": row.get("error") or row.get("skipped") or (f"curve of {curve}" if curve else None),
     }

@@ -168,7 +168,7 @@ def _print(found: list[RunSummary]) -> None:
                 "entropy": f"{summary.entropy:.2f} bits",
                 "trees": f"{summary.keys:,} of {summary.images:,}",
                 "sparsity": f"{summary.sparsity:.1%}" if summary.pruned else "not pruned",
-                "parameters": f"{summary.parameters_left:,}",
+                "parameters left": f"{summary.parameters_left:,}",
             }
             for summary in found
         ]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from .layer_health import LayerHealth
 
+_IF_PRUNED = "expected while pruning (REM) cuts capsules off"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
@@ -55,8 +57,8 @@ def _dead(layers: Sequence[LayerHealth], limits: Limits) -> Iterator[str]:
         if found:
             yield (
                 f"{kind} are dead: up to {max(map(share, found)):.0%} of those of {_names(found)} stay below "
-                f"an activation of {limits.dead:g} for every image; try a smaller learning rate, larger "
-                f"initial weights, or fewer {kind}"
+                f"an activation of {limits.dead:g} for every image; {_IF_PRUNED}, else try a smaller "
+                f"learning rate, larger initial weights, or fewer {kind}"
             )
 
 
@@ -84,9 +86,8 @@ def _coupling(layers: Sequence[LayerHealth], limits: Limits) -> Iterator[str]:
         share = max(layer.starved_parents for layer in starved)
         yield (
             f"parents are starved: up to {share:.0%} of those of {_names(starved)} receive less than "
-            f"{limits.starved:g} of the mean coupling, so that they hardly take part; expected while pruning "
-            "(REM) cuts capsules off, else try fewer parents or fewer iterations, and check that the batch "
-            "shows all classes"
+            f"{limits.starved:g} of the mean coupling, so that they hardly take part; {_IF_PRUNED}, else try "
+            "fewer parents or fewer iterations, and check that the batch shows all classes"
         )
 
 

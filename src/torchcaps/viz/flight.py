@@ -21,7 +21,7 @@ from .style import COOL, INK, MUTED, TEXT, WARM, axes_at, canvas, name_marks, pl
 
 _WIDTH, _LONGEST = 900, 120  # screen pixels of a picture; cells of a belief on the page
 _TRUTH = "#ffffff"
-_STRIP = 62  # screen pixels below a map, for the names of its lines and the scale
+_STRIP, _SCALE = 88, 31  # screen pixels below a map: for scale and names together, for the scale alone
 _BLANK = 200  # pixels of a map without a picture
 _STRIPE, _STRIPES = 6, ("#8a8f98", "#6d727b")  # pixels and tones over ground that is unknown
 _DASHED, _DOTTED = (0, (4, 2)), (0, (1, 1.2))
@@ -93,7 +93,7 @@ def draw_belief(drawing: FlightDrawing) -> Figure:
         axes.plot(*_parts(drawing, is_found=is_found), color=WARM, linewidth=2, linestyle=style)
     axes.set(xlim=(0, 1), ylim=(1, 0))
     _name_lines(figure, has_truth=bool(len(known)), has_gaps=drawing.unknown is not None)
-    _draw_scale(axes_at(figure, (0, tall, _WIDTH, _STRIP / 2)), width)
+    _draw_scale(axes_at(figure, (0, tall, _WIDTH, _SCALE)), width)
     return figure
 
 

@@ -111,7 +111,9 @@ def test_regions_that_trained_a_run_do_not_test_it(run, prepared, tmp_path):
     write_json(own / "recipe.json", recipe)
     with pytest.raises(UserError, match=r"2 of 4 regions trained this run; evaluate it on .*fold-a"):
         torchcaps("lung", "eval", own, root, "--device", "cpu", "--quiet")
-    assert "2 regions" in torchcaps("lung", "eval", own, fold, "--device", "cpu", "--quiet")
+    assert "1 nodule (2 regions) of 1 patient, " in torchcaps(
+        "lung", "eval", own, fold, "--device", "cpu", "--quiet"
+    )
 
 
 def test_eval_says_dice_by_size_with_intervals(run, prepared, tmp_path):

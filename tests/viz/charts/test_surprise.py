@@ -11,6 +11,12 @@ def test_surprise_is_drawn(score):
     assert_draws(draw_surprise(score, np.random.default_rng(0).normal(40, 9, 300)))
 
 
+def test_a_tree_like_all_others_is_drawn_in_the_middle_of_their_bar():
+    (axes,) = draw_surprise(0.5, np.full(25, 0.5)).axes
+    (bar,) = (bar for bar in axes.patches if bar.get_height())
+    assert bar.get_x() + bar.get_width() / 2 == pytest.approx(0.5)
+
+
 def test_surprise_needs_others():
     with pytest.raises(UserError, match="no reference images"):
         draw_surprise(1.0, np.array([np.inf]))

@@ -61,9 +61,12 @@ def evaluate(
 
 
 def _print(result: dict[str, Any]) -> None:
+    from torchcaps.core import counted
+
     typer.echo(
-        f"{result['model']} on {result['part']}: {result['nodules']} nodules ({result['regions']} regions) "
-        f"of {result['patients']} patients, {result['missed']} missed; distances in {result['unit']}, "
+        f"{result['model']} on {result['part']}: {counted(result['nodules'], 'nodule')} "
+        f"({counted(result['regions'], 'region')}) of {counted(result['patients'], 'patient')}, "
+        f"{result['missed']} missed; distances in {result['unit']}, "
         f"{result['confidence']:.0%} intervals over patients"
     )
     groups = {"all": result["all"], **result["by_size"]}

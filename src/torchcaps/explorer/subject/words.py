@@ -100,7 +100,7 @@ def say_typical(found: Compared, name: str, pool: str, images: int) -> str:
     """How usual a tree is among those of the pool."""
     if found.share is None:
         return f"Not known: too few of the {images:,} {pool} are read as {name}."
-    same = f"{found.same:,} of them have exactly the same tree" if found.same else "None has the same tree"
+    same = f"{found.same:,}" if found.same else "none"
     which = f"held-out ones read as {name}"
     rank = (
         f"stranger than {rank_in_words(found.share, found.others)} {which}"
@@ -109,7 +109,8 @@ def say_typical(found: Compared, name: str, pool: str, images: int) -> str:
     )
     return (
         f"Compared with {images:,} {pool}. This tree, with couplings rounded, is {rank}. "
-        f"{_say_strange(found.share, found.others)} {same}."
+        f"{_say_strange(found.share, found.others)} "
+        f"The same tree is found in {same} of the {images:,} images."
     )
 
 

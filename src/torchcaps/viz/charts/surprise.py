@@ -21,7 +21,8 @@ def draw_surprise(score: Number, reference: ArrayLike) -> Figure:
     figure = canvas(480, 230)  # pages show it in a column or on a telephone
     axes = axes_at(figure, (56, 30, 406, 150))
     plain_chart(axes, across="surprise of the tree, bits", unit="images")
-    axes.hist(others, bins=min(40, max(8, len(others) // 8)), color=COOL, alpha=0.55, edgecolor="white")
+    bins = min(41, max(9, len(others) // 8 | 1))  # odd: equal values fill the bar in the middle
+    axes.hist(others, bins=bins, color=COOL, alpha=0.55, edgecolor="white")
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))  # no ticks at half an image
     if np.isfinite(score):
         axes.axvline(float(score), color=WARM, linewidth=2.2)

@@ -35,6 +35,11 @@ def test_a_map_with_too_little_ground_on_all_dates_is_refused(stack):
         measure_matching(AbBrief(side=16, size=32), [cut_off(stack, 230)])
 
 
+def test_a_map_too_small_for_its_crops_is_refused_with_both_ways_to_make_them_smaller(stack):
+    with pytest.raises(UserError, match=r"no room for crops of 90 .*--side.*model\.image_size"):
+        measure_matching(AbBrief(side=90, size=32), [stack])
+
+
 class RedAngle:
     """Describes a crop by an angle, which grows with its mean red."""
 

@@ -123,7 +123,8 @@ def _places(stack: SeasonStack, side: int, rng: np.random.Generator) -> NDArray[
     if (high <= low).any():
         raise UserError(
             f"the eastern {_EAST_SHARE:.0%} of the map has no room for crops of {side} pixels, on "
-            "which matches are measured: take a larger map or a smaller model.image_size"
+            "which matches are measured: take a larger map or smaller crops (--side of a baseline, "
+            "model.image_size of a recipe)"
         )
     places = rng.uniform(low, high, (_PAIRS, 2))
     blank = np.arange(_PAIRS)
