@@ -19,6 +19,7 @@ from ..terminal import (
     found_run,
     print_json,
     working,
+    writable,
 )
 
 if TYPE_CHECKING:
@@ -48,12 +49,18 @@ Pixel = Annotated[
 PlaceCount = Annotated[int, typer.Option("--places", help="Places to tell apart.")]
 ViewCount = Annotated[int, typer.Option("--views", help="Views of each place.")]
 Offset = Annotated[float, typer.Option("--offset", help="How far a view may lie from its place, in metres.")]
+HandmadeRun = Annotated[
+    Path, typer.Option("--out", file_okay=False, help="Folder to use as --run.", callback=writable)
+]
 Date = Annotated[str | None, typer.Option("--date", help="Which date of several, by the name of its file.")]
 
 
 @app.command("terrain")
 def terrain(
-    out: Annotated[Path, typer.Argument(file_okay=False, help="Folder for one GeoTIFF for each season.")],
+    out: Annotated[
+        Path,
+        typer.Argument(file_okay=False, help="Folder for one GeoTIFF for each season.", callback=writable),
+    ],
     width: Annotated[float, typer.Option("--width", help="Width of the terrain in metres.")] = 3000.0,
     height: Annotated[float, typer.Option("--height", help="Height of the terrain in metres.")] = 2000.0,
     pixel: Annotated[float, typer.Option("--metres-per-pixel", help="Resolution of the drawn maps.")] = 2.0,
@@ -69,7 +76,10 @@ def terrain(
 @app.command("stack")
 def stack(
     maps: Maps,
-    out: Annotated[Path, typer.Option("--out", dir_okay=False, metavar="FILE.npz", help="File to write.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", dir_okay=False, metavar="FILE.npz", help="File to write.", callback=writable),
+    ],
     pixel: Pixel = None,
 ) -> None:
     """Keep maps of several dates in one file, for machines that cannot read GeoTIFFs."""
@@ -175,7 +185,7 @@ def evaluate(
 @app.command("abbrief")
 def abbrief(
     maps: Maps,
-    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder to use as --run.")],
+    out: HandmadeRun,
     side: Annotated[int, typer.Option("--side", help="Pixels of a crop.")] = 100,
     bits: Annotated[int, typer.Option("--bits", help="Bits of a descriptor.")] = 128,
     pixel: Pixel = None,
@@ -193,7 +203,7 @@ def abbrief(
 @app.command("building-ratio")
 def building_ratio(
     maps: Maps,
-    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder to use as --run.")],
+    out: HandmadeRun,
     side: Annotated[int, typer.Option("--side", help="Pixels of a crop.")] = 100,
     rings: Annotated[
         int, typer.Option("--rings", help="Rings in which the share of buildings is counted.")
@@ -221,7 +231,10 @@ def building_ratio(
 def compile_map(
     maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF, or .npz with --date.")],
     run: RunOption,
-    out: Annotated[Path, typer.Option("--out", dir_okay=False, metavar="FILE.tcmap", help="File to write.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", dir_okay=False, metavar="FILE.tcmap", help="File to write.", callback=writable),
+    ],
     storage: Annotated[
         str, typer.Option("--storage", help="How descriptors are kept: float32, float16, int8 or product.")
     ] = "int8",
