@@ -21,7 +21,7 @@ from ..api import Frame, Split
 from ..examples import MaskedImages
 from ..fit import fit_picture
 from .layout import SPLIT_FOLDERS, FolderContent, split_by_name, split_folder, validation_folder
-from .listing import SUFFIXES, visible_files, visible_images
+from .listing import SUFFIXES, name_of_class, visible_files, visible_images
 from .picture import ARRAY_SUFFIX, common_mode, mode_and_size, open_any, read_picture, read_pictures
 from .unopened import raise_all
 
@@ -248,6 +248,6 @@ def _class_names(root: Path, values: list[int], masks: Sequence[Path]) -> tuple[
 def _listed_names(path: Path) -> tuple[str, ...]:
     """The names in a file, one a line; none where there is no file."""
     lines = read_text(path).split("\n") if path.is_file() else []
-    names = tuple(line.strip() for line in lines if line.strip())
+    names = tuple(name_of_class(line.strip()) for line in lines if line.strip())
     raise_all([f"{path} names {name} more than once" for name in sorted(set(names)) if names.count(name) > 1])
     return names

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TypeVar
 
 from torchcaps.core import MissingDataError, Plain, UserError, build_dataclass
 from torchcaps.data import DatasetInfo, Examples, Fit, Split
+from torchcaps.data.folders import name_of_class
 
 SomeCard = TypeVar("SomeCard", bound="DataCard")
 
@@ -34,7 +35,7 @@ class DataCard:
         """From the mapping in a file."""
         card = build_dataclass(cls, values, where)
         card.check(where)
-        return card
+        return replace(card, classes=tuple(map(name_of_class, card.classes)))
 
     def check(self, where: str) -> None:
         """Raise where images cannot be prepared by this card."""
