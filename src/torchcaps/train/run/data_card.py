@@ -18,7 +18,8 @@ class DataCard:
     """What must be done to an image before a network sees it, and what its classes are called.
 
     An image is read with `channels` channels, brought to `height` x `width` by the rule `fit`, scaled to
-    [0, 1] and then treated as the recipe says, with `mean` and `std` per channel.
+    [0, 1] and then treated as the recipe says, with `mean` and `std` per channel. `listing` tells whether the
+    training files of a folder are still the same.
     """
 
     classes: tuple[str, ...]
@@ -29,6 +30,7 @@ class DataCard:
     width: int
     fit: Fit
     task: str = "classification"
+    listing: str = ""
 
     @classmethod
     def from_plain(cls: type[SomeCard], values: object, where: str) -> SomeCard:
