@@ -69,7 +69,9 @@ def terrain(
     """Draw a terrain in four seasons, to try the other commands on."""
     from torchcaps.apps.uav import Terrain, write_seasons
 
-    for path in write_seasons(Terrain(seed).draw(width, height, pixel), out):
+    with working("drawing"):
+        written = write_seasons(Terrain(seed).draw(width, height, pixel), out)
+    for path in written:
         typer.echo(str(path))
 
 
@@ -83,13 +85,12 @@ def stack(
     pixel: Pixel = None,
 ) -> None:
     """Keep maps of several dates in one file, for machines that cannot read GeoTIFFs."""
-    from torchcaps.apps.uav import open_maps
     from torchcaps.core import UserError
     from torchcaps.data import save_stack
 
     if out.suffix != ".npz":
         raise UserError(f"a season stack is read by its name, which ends in .npz, not as in {out}")
-    found = open_maps(maps, pixel)
+    found = _opened(maps, pixel)
     save_stack(out, found)
     typer.echo(
         f"{out}: {len(found.names)} dates of {found.width}x{found.height} pixels, {found.pixel:g} m each"
@@ -281,13 +282,19 @@ def compile_map(
         )
 
 
-def _regions(paths: list[Path], pixel: float | None) -> list[SeasonStack]:
-    """Files together are one place, each folder is another."""
+def _opened(paths: list[Path], pixel: float | None) -> SeasonStack:
+    """Dates of one place; large maps take minutes to read."""
     from torchcaps.apps.uav import open_maps
 
+    with working("reading maps"):
+        return open_maps(paths, pixel)
+
+
+def _regions(paths: list[Path], pixel: float | None) -> list[SeasonStack]:
+    """Files together are one place, each folder is another."""
     folders, files = [p for p in paths if p.is_dir()], [p for p in paths if not p.is_dir()]
     groups = [[folder] for folder in folders] + ([files] if files else [])
-    stacks = [open_maps(group, pixel) for group in groups]
+    stacks = [_opened(group, pixel) for group in groups]
     for stack in stacks:
         if len(stack.names) == 1:
             typer.echo(
@@ -300,10 +307,9 @@ def _regions(paths: list[Path], pixel: float | None) -> list[SeasonStack]:
 
 def one_date(paths: list[Path], date: str | None, pixel: float) -> SeasonStack:
     """The map of one date; several without a choice are an error."""
-    from torchcaps.apps.uav import open_maps
     from torchcaps.core import UserError
 
-    stack = open_maps(paths, pixel)
+    stack = _opened(paths, pixel)
     if date is not None:
         return stack.dates([date])
     if len(stack.names) > 1:
