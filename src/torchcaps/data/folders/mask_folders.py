@@ -189,7 +189,7 @@ def _check_palette(
     """
     if picture.mode != "P":
         return
-    palette = np.reshape(picture.getpalette("RGB"), (-1, 3)).tolist()
+    palette = np.array(picture.getpalette("RGB") or (), np.uint8).reshape(-1, 3).tolist()
     numbers: dict[_Colour, set[int]] = {}
     for value in values & set(range(len(palette))):
         numbers.setdefault(tuple(palette[value]), set()).add(value)
