@@ -4,12 +4,15 @@ from shutil import copyfile
 
 import pytest
 import torch
+from PIL import Image
 from zoo.handwriting import inverted, photograph, thick_pen
 
 from torchcaps.core import UserError
-from torchcaps.data import load_dataset
-from torchcaps.train import load_split
-from torchcaps.zoo import evaluate_run, load_photos, load_pretrained
+from torchcaps.data import load_dataset, write_twin
+from torchcaps.train import Machine, load_run, load_split, train
+from torchcaps.zoo import evaluate_run, load_photos, load_pretrained, predict
+
+from small_runs import small_recipe
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +58,25 @@ def test_folders_that_are_no_classes_are_named(run, photos, tmp_path):
         evaluate_run(run, data_name=f"folder:{tmp_path}")
     with pytest.raises(UserError, match="should have a folder for each class"):
         evaluate_run(run, data_name=f"folder:{photos / '4'}")
+
+
+def test_test_images_of_another_folder_need_no_training_images_and_are_read_as_by_predict(tmp_path):
+    write_twin("folder", tmp_path / "pets", 40)
+    model = {"name": "dr_capsnet_tiny_test", "in_channels": 3, "image_size": 20, "num_classes": 3}
+    data = {"name": f"folder:{tmp_path / 'pets'}", "validation": 0.2}
+    tested = small_recipe(model={**model, "decoder": "none"}, data=data, epochs=1)
+    train(tested, tmp_path / "run", Machine(device="cpu"))
+    mine = load_run(tmp_path / "run")
+    own = evaluate_run(mine, data_name=f"folder:{tmp_path / 'pets'}")
+    assert own == {**evaluate_run(mine), "data": own["data"]}
+    folder = tmp_path / "others" / "test" / "b"  # grey ones of other sizes, of one class
+    folder.mkdir(parents=True)
+    for side in (20, 30, 50):
+        Image.effect_noise((side, 40), 90).save(folder / f"{side}.png")
+    found = evaluate_run(mine, data_name=f"folder:{tmp_path / 'others'}")
+    assert found["images"] == 3
+    answers = [row["class"] for row in predict(mine, sorted(folder.iterdir()))]
+    assert found["confusion"][1] == [answers.count(name) for name in "abc"]
 
 
 def test_a_dataset_by_name_is_read_as_ever(run):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .terminal import DataDir, Json, named_data, print_json, print_table
+from .terminal import DataDir, Json, named_data, print_json, print_table, writable
 
 if TYPE_CHECKING:
     from torchcaps.data import FileFinding, FolderFinding
@@ -99,7 +99,7 @@ def _show_folder(name: str, found: FolderFinding, *, json: bool) -> None:
 
 @app.command("draw")
 def draw(
-    out: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write.")],
+    out: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write.", callback=writable)],
     name: Annotated[str, typer.Option("--name", help="partwhole, with or without settings.")] = "partwhole",
     split: Annotated[
         str | None, typer.Option("--split", help="train or test: the images that recipes see.")

@@ -59,7 +59,7 @@ class DatasetInfo:
     folder in which the files are looked for. Photographs of many sizes also have a `framed_reader`, which
     brings them to a given size; `height` and `width` are what `reader` brings them to, by the rule `fit`.
     `protocol` is raised when the same name begins to give other examples or another validation split: results
-    of two protocols are not averaged.
+    of two protocols are not averaged. `listing` is a digest of the training files of a user's folder.
     """
 
     name: str
@@ -80,6 +80,7 @@ class DatasetInfo:
     files: tuple[RemoteFile, ...] = ()
     folders: tuple[str, ...] = ()
     protocol: int = 1
+    listing: str = ""
 
     @property
     def num_classes(self) -> int:

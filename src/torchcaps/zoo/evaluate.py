@@ -1,4 +1,4 @@
-"""How well a run does on photographs of digits, each prepared as for `predict`."""
+"""How well a run does on photographs in folders, each read and prepared as for `predict`."""
 
 from __future__ import annotations
 
@@ -47,12 +47,16 @@ def evaluate_run(
 def load_photos(
     run: Run, split: str, *, data_name: str | None = None, data_dir: Path | None = None
 ) -> tuple[Examples, Pipeline]:
-    """`torchcaps.train.load_split`, where photographs of digits in a folder are read as `predict` reads them.
+    """`torchcaps.train.load_split`, where the images in a folder `test` are read as `predict` reads them.
 
-    Such a network learnt from none of them: all are test images, unless the folder has a folder `test`.
+    A network of digits learnt from no photograph: without a folder `test`, all of them are test images.
     """
+    if data_name is None or not data_name.startswith(FOLDER_PREFIX):
+        return load_split(run, split, data_name=data_name, data_dir=data_dir)
+    root = parse_folder_name(data_name, resolve_data_dir(data_dir)).root
     reads_digits = preparation_of(run.recipe.data.name) == "digit"
-    if data_name is None or not data_name.startswith(FOLDER_PREFIX) or not reads_digits:
+    is_test_folder = split == "test" and (root / "test").is_dir() and run.task.name == "classification"
+    if not reads_digits and not is_test_folder:
         return load_split(run, split, data_name=data_name, data_dir=data_dir)
     if split != "test":
         raise UserError(
@@ -63,6 +67,5 @@ def load_photos(
     def read(path: Path) -> Tensor:
         return read_photo(run, path, info).image[0]
 
-    root = parse_folder_name(data_name, resolve_data_dir(data_dir)).root
     found = read_test_folders(root, info.classes, read).to(run.device)
     return found, Pipeline(replace(run.recipe.data, name=data_name), info)

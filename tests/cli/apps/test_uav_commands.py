@@ -1,9 +1,12 @@
 """The commands of maps say what their numbers do not cover."""
 
+from contextlib import nullcontext
+
 import pytest
 from typer.testing import CliRunner
 
 from torchcaps.apps.uav import Terrain
+from torchcaps.cli.apps import uav
 from torchcaps.cli.main import app
 from torchcaps.data import save_stack
 
@@ -30,3 +33,16 @@ def test_compiling_a_map_says_how_much_of_it_is_unknown(tmp_path):
         result = CliRunner().invoke(app, ["uav", *map(str, words)])
         assert result.exit_code == 0, result.output
     assert "50.0% of the map is unknown" in result.output
+
+
+def test_drawing_and_reading_of_large_maps_do_not_seem_to_stand_still(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(uav, "working", lambda words: nullcontext(shown.append(words)))
+    sides = ["--width", 200, "--height", 100, "--metres-per-pixel", 10]
+    for words in (
+        ["terrain", tmp_path / "maps", *sides],
+        ["stack", tmp_path / "maps", "--out", tmp_path / "a.npz"],
+    ):
+        result = CliRunner().invoke(app, ["uav", *map(str, words)])
+        assert result.exit_code == 0, result.output
+    assert shown == ["drawing", "reading maps"]

@@ -34,9 +34,22 @@ def test_other_places_stay_as_they_are(tmp_path, monkeypatch):
     assert writable(None) is None
 
 
-def test_a_scan_is_not_segmented_for_a_locked_folder(locked, tmp_path):
-    command = ["lung", "segment", str(tmp_path), "--run", str(tmp_path), "--out", str(locked)]
-    answer = CliRunner().invoke(app, command)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "data draw OUT",
+        "lung phantom OUT",
+        "lung segment . --run . --out OUT",
+        "uav abbrief map.tif --out OUT",
+        "uav building-ratio map.tif --out OUT",
+        "uav compile-map map.tif --run . --out OUT/map.tcmap",
+        "uav simulate map.tif --run . --out OUT",
+        "uav stack map.tif --out OUT/maps.npz",
+        "uav terrain OUT",
+    ],
+)
+def test_nothing_is_drawn_or_read_for_a_locked_folder(locked, command):
+    answer = CliRunner().invoke(app, command.replace("OUT", str(locked)).split())
     assert "nothing may be written" in str(answer.exception)
 
 

@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import sys
+import unicodedata
 from itertools import product
 from pathlib import Path
 
@@ -38,9 +39,9 @@ def root(tmp_path):
     return tmp_path / "pets"
 
 
-def save(path, shape=(16, 16, 3)):
+def save(path, shape=(16, 16, 3), level=100):
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(np.full(shape, 100, np.uint8)).save(path)
+    Image.fromarray(np.full(shape, level, np.uint8)).save(path)
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -300,6 +301,24 @@ def test_images_beside_class_folders_are_not_left_out_without_a_word(root, folde
         UserError, match=rf"{name} is in no class folder; move it into one, or out of {place}"
     ):
         open_class_folders(root)
+
+
+def test_images_without_class_folders_are_told_the_layout(root):
+    with pytest.raises(UserError, match=r"a should have a folder for each of at least two classes"):
+        open_class_folders(root / "train" / "a")
+
+
+@pytest.mark.parametrize("forms", list(product(["NFC", "NFD"], repeat=2)))
+def test_accents_are_the_same_whichever_way_a_system_writes_them(tmp_path, forms):
+    for split, form in zip(("train", "test"), forms, strict=True):
+        for name, level in (("\u00c4pfel", 200), ("birne", 50)):
+            for number in range(2):
+                save(tmp_path / split / unicodedata.normalize(form, name) / f"{number}.png", level=level)
+    for split in ("train", "test"):
+        found = load_dataset(f"folder:{tmp_path}", split)
+        assert found.classes == ("birne", "\u00c4pfel")
+        assert [int(image[0, 0, 0]) for image in found.images] == [50, 50, 200, 200]
+        assert found.labels.tolist() == [0, 0, 1, 1]
 
 
 def test_folders_of_splits_with_other_names_are_not_classes(root):

@@ -89,7 +89,7 @@ def test_several_values_are_class_numbers(tmp_path):
     data = load(tmp_path)
     assert data.classes == ("1", "2")
     assert set(data.masks.unique().tolist()) == {0, 1, 2}
-    (tmp_path / "classes.txt").write_text("cat\nchien é\n", encoding="utf-8")
+    (tmp_path / "classes.txt").write_text("cat\nchien e\u0301\n", encoding="utf-8")  # an accent apart
     assert load(tmp_path).classes == ("cat", "chien é")
     (tmp_path / "classes.txt").write_text("cat\n", encoding="utf-8")
     with pytest.raises(UserError, match="names 1 classes, but masks have the value 2"):
@@ -107,6 +107,27 @@ def test_a_value_that_is_alone_stays_the_number_of_its_class_where_several_are_n
         load(tmp_path)
     (tmp_path / "classes.txt").write_text("tumour\n", encoding="utf-8")
     assert set(load(tmp_path).masks.unique().tolist()) == {0, 1}
+
+
+def test_masks_whose_palettes_give_a_colour_other_numbers_are_refused(tmp_path):
+    write_pairs(tmp_path)
+    for number, palette in enumerate([[0, 0, 0, 255, 0, 0], [255, 0, 0, 0, 0, 0]] * 5):
+        mask = Image.fromarray(square(1) if palette[0] == 0 else 1 - square(1))  # red on black, all of them
+        mask.putpalette(palette)
+        mask.save(tmp_path / "masks" / f"{number}.png")
+    with pytest.raises(
+        UserError, match=r"1\.png shows the number 0 in the colour in which .*\d\.png shows 1"
+    ):
+        load(tmp_path)
+
+
+def test_palettes_of_one_colour_say_nothing_about_numbers(tmp_path):
+    write_pairs(tmp_path)
+    for number in range(10):
+        mask = Image.fromarray(square(1 + number % 2))
+        mask.putpalette([0, 0, 0] * 3)
+        mask.save(tmp_path / "masks" / f"{number}.png")
+    assert load(tmp_path).classes == ("1", "2")
 
 
 def test_palette_images_hold_class_numbers(tmp_path):

@@ -81,6 +81,12 @@ def test_a_folder_with_other_classes_than_in_training_does_not_stand_in_for_the_
     assert explainer.explain(explainer.read(str(image))).usual is None
 
 
+def test_a_run_of_a_system_that_writes_accents_apart_knows_its_classes(trained):
+    card = trained[0] / "data.json"
+    card.write_text(card.read_text(encoding="utf-8").replace("cat", "ka\u0308t"), encoding="utf-8")
+    assert load_run(trained[0]).card.classes == ("k\u00e4t", "dog")
+
+
 @pytest.mark.slow
 def test_a_run_is_exported_when_its_dataset_is_gone(trained, tmp_path):
     out, image, said = trained

@@ -168,6 +168,32 @@ def test_a_run_goes_on_after_its_folder_of_images_moved_but_not_on_other_images(
         train(recipe(3, **on(copied)), out, CPU, resume=True)
 
 
+def test_a_run_is_not_continued_after_two_class_folders_were_swapped(tmp_path):
+    images, out = tmp_path / "images", tmp_path / "run"
+    write_twin("folder", images, 40)
+    model = {"name": "dr_capsnet_tiny_test", "in_channels": 3, "image_size": 20, "num_classes": 3}
+    changes = {
+        "data": {"name": f"folder:{images}", "validation": 0.2},
+        "model": {**model, "decoder": "none"},
+    }
+
+    one, other = (images / "train" / name for name in "bc")
+    for path, file in zip(sorted(one.iterdir()), sorted(other.iterdir()), strict=True):
+        file.rename(other / path.name)
+
+    def swap():
+        one.rename(tmp_path / "aside")
+        other.rename(one)
+        (tmp_path / "aside").rename(other)
+
+    train(recipe(1, **changes), out, CPU)
+    swap()
+    with pytest.raises(UserError, match=r"trained on other images: .* or their classes, have changed"):
+        train(recipe(2, **changes), out, CPU, resume=True)
+    swap()
+    assert train(recipe(2, **changes), out, CPU, resume=True)["metrics"]["epochs"] == 2
+
+
 @pytest.mark.parametrize("content", [[1], {"model": {}}])
 def test_a_checkpoint_with_other_content_is_named(content, tmp_path):
     train(recipe(1), tmp_path, CPU)

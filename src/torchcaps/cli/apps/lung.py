@@ -9,7 +9,18 @@ from typing import Annotated
 import typer
 
 from .. import train as training
-from ..terminal import CountBar, DataDir, Device, Json, Precision, Quiet, RecipeCommand, Resume, print_json
+from ..terminal import (
+    CountBar,
+    DataDir,
+    Device,
+    Json,
+    Precision,
+    Quiet,
+    RecipeCommand,
+    Resume,
+    print_json,
+    writable,
+)
 
 app = typer.Typer(
     help="Lung nodules in CT: draw, prepare, train. Research software, not a medical device.",
@@ -23,7 +34,10 @@ PreparedFolder = Annotated[
 
 @app.command("phantom")
 def phantom(
-    out: Annotated[Path, typer.Argument(metavar="OUT", file_okay=False, help="Folder of the patients.")],
+    out: Annotated[
+        Path,
+        typer.Argument(metavar="OUT", file_okay=False, help="Folder of the patients.", callback=writable),
+    ],
     patients: Annotated[int, typer.Option("--patients", min=1, help="How many to draw.")] = 10,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed draws other patients.")] = 0,
     size: Annotated[int, typer.Option("--size", help="Pixels along each side of a slice.")] = 512,

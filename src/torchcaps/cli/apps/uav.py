@@ -19,6 +19,7 @@ from ..terminal import (
     found_run,
     print_json,
     working,
+    writable,
 )
 
 if TYPE_CHECKING:
@@ -48,12 +49,18 @@ Pixel = Annotated[
 PlaceCount = Annotated[int, typer.Option("--places", help="Places to tell apart.")]
 ViewCount = Annotated[int, typer.Option("--views", help="Views of each place.")]
 Offset = Annotated[float, typer.Option("--offset", help="How far a view may lie from its place, in metres.")]
+HandmadeRun = Annotated[
+    Path, typer.Option("--out", file_okay=False, help="Folder to use as --run.", callback=writable)
+]
 Date = Annotated[str | None, typer.Option("--date", help="Which date of several, by the name of its file.")]
 
 
 @app.command("terrain")
 def terrain(
-    out: Annotated[Path, typer.Argument(file_okay=False, help="Folder for one GeoTIFF for each season.")],
+    out: Annotated[
+        Path,
+        typer.Argument(file_okay=False, help="Folder for one GeoTIFF for each season.", callback=writable),
+    ],
     width: Annotated[float, typer.Option("--width", help="Width of the terrain in metres.")] = 3000.0,
     height: Annotated[float, typer.Option("--height", help="Height of the terrain in metres.")] = 2000.0,
     pixel: Annotated[float, typer.Option("--metres-per-pixel", help="Resolution of the drawn maps.")] = 2.0,
@@ -62,24 +69,28 @@ def terrain(
     """Draw a terrain in four seasons, to try the other commands on."""
     from torchcaps.apps.uav import Terrain, write_seasons
 
-    for path in write_seasons(Terrain(seed).draw(width, height, pixel), out):
+    with working("drawing"):
+        written = write_seasons(Terrain(seed).draw(width, height, pixel), out)
+    for path in written:
         typer.echo(str(path))
 
 
 @app.command("stack")
 def stack(
     maps: Maps,
-    out: Annotated[Path, typer.Option("--out", dir_okay=False, metavar="FILE.npz", help="File to write.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", dir_okay=False, metavar="FILE.npz", help="File to write.", callback=writable),
+    ],
     pixel: Pixel = None,
 ) -> None:
     """Keep maps of several dates in one file, for machines that cannot read GeoTIFFs."""
-    from torchcaps.apps.uav import open_maps
     from torchcaps.core import UserError
     from torchcaps.data import save_stack
 
     if out.suffix != ".npz":
         raise UserError(f"a season stack is read by its name, which ends in .npz, not as in {out}")
-    found = open_maps(maps, pixel)
+    found = _opened(maps, pixel)
     save_stack(out, found)
     typer.echo(
         f"{out}: {len(found.names)} dates of {found.width}x{found.height} pixels, {found.pixel:g} m each"
@@ -175,7 +186,7 @@ def evaluate(
 @app.command("abbrief")
 def abbrief(
     maps: Maps,
-    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder to use as --run.")],
+    out: HandmadeRun,
     side: Annotated[int, typer.Option("--side", help="Pixels of a crop.")] = 100,
     bits: Annotated[int, typer.Option("--bits", help="Bits of a descriptor.")] = 128,
     pixel: Pixel = None,
@@ -193,7 +204,7 @@ def abbrief(
 @app.command("building-ratio")
 def building_ratio(
     maps: Maps,
-    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder to use as --run.")],
+    out: HandmadeRun,
     side: Annotated[int, typer.Option("--side", help="Pixels of a crop.")] = 100,
     rings: Annotated[
         int, typer.Option("--rings", help="Rings in which the share of buildings is counted.")
@@ -221,7 +232,10 @@ def building_ratio(
 def compile_map(
     maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF, or .npz with --date.")],
     run: RunOption,
-    out: Annotated[Path, typer.Option("--out", dir_okay=False, metavar="FILE.tcmap", help="File to write.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", dir_okay=False, metavar="FILE.tcmap", help="File to write.", callback=writable),
+    ],
     storage: Annotated[
         str, typer.Option("--storage", help="How descriptors are kept: float32, float16, int8 or product.")
     ] = "int8",
@@ -268,13 +282,19 @@ def compile_map(
         )
 
 
-def _regions(paths: list[Path], pixel: float | None) -> list[SeasonStack]:
-    """Files together are one place, each folder is another."""
+def _opened(paths: list[Path], pixel: float | None) -> SeasonStack:
+    """Dates of one place; large maps take minutes to read."""
     from torchcaps.apps.uav import open_maps
 
+    with working("reading maps"):
+        return open_maps(paths, pixel)
+
+
+def _regions(paths: list[Path], pixel: float | None) -> list[SeasonStack]:
+    """Files together are one place, each folder is another."""
     folders, files = [p for p in paths if p.is_dir()], [p for p in paths if not p.is_dir()]
     groups = [[folder] for folder in folders] + ([files] if files else [])
-    stacks = [open_maps(group, pixel) for group in groups]
+    stacks = [_opened(group, pixel) for group in groups]
     for stack in stacks:
         if len(stack.names) == 1:
             typer.echo(
@@ -287,10 +307,9 @@ def _regions(paths: list[Path], pixel: float | None) -> list[SeasonStack]:
 
 def one_date(paths: list[Path], date: str | None, pixel: float) -> SeasonStack:
     """The map of one date; several without a choice are an error."""
-    from torchcaps.apps.uav import open_maps
     from torchcaps.core import UserError
 
-    stack = open_maps(paths, pixel)
+    stack = _opened(paths, pixel)
     if date is not None:
         return stack.dates([date])
     if len(stack.names) > 1:

@@ -28,7 +28,10 @@ _FRAMES = 150  # beliefs that a page shows at most
 def simulate(
     maps: Annotated[list[Path], typer.Argument(metavar="MAP", help="GeoTIFF of the date that is seen.")],
     run: RunOption,
-    out: Annotated[Path, typer.Option("--out", file_okay=False, help="Folder for flight.csv and images.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", file_okay=False, help="Folder for flight.csv and images.", callback=writable),
+    ],
     updates: Annotated[int, typer.Option("--updates", help="How many updates.")] = 60,
     step: Annotated[float, typer.Option("--step", help="Metres between updates.")] = 50.0,
     seed: Annotated[int, typer.Option("--seed", help="Another seed makes another flight.")] = 0,

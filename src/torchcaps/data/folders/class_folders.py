@@ -21,10 +21,18 @@ from .layout import (
     split_folder,
     validation_folder,
 )
-from .listing import OF_PHONES, SUFFIXES, visible_files, visible_folders, visible_images
+from .listing import (
+    OF_PHONES,
+    SUFFIXES,
+    name_of_class,
+    visible_files,
+    visible_folders,
+    visible_images,
+)
 from .picture import common_mode, read_picture, read_pictures
 from .unopened import raise_all
 
+_IMAGES = SUFFIXES | OF_PHONES
 _LAYOUT = "PATH/train/<class>/ and PATH/test/<class>/, or PATH/<class>/ alone, with an image file in each"
 
 
@@ -37,7 +45,7 @@ def open_class_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     validate.
     """
     files = list_splits(root)
-    classes = tuple(dict.fromkeys(path.parent.name for path in files["train"]))
+    classes = classes_of(files["train"])
     deciding = files["train"] if has_split_folders(root) else [*files["train"], *files["test"]]
     read = partial(read_picture, mode=common_mode(deciding), frame=frame)
     examples = partial(_labelled, classes=classes, read=read)
@@ -60,8 +68,17 @@ def read_test_folders(root: Path, classes: tuple[str, ...], read: Callable[[Path
 def _labelled(
     files: Sequence[Path], classes: tuple[str, ...], read: Callable[[Path], Tensor]
 ) -> LabelledImages:
-    labels = torch.tensor([classes.index(path.parent.name) for path in files])
+    labels = torch.tensor([classes.index(_class_of(path)) for path in files])
     return LabelledImages(read_pictures(files, read), labels, classes)
+
+
+def classes_of(files: Sequence[Path]) -> tuple[str, ...]:
+    """The classes that the folders of images are named after, in their order."""
+    return tuple(dict.fromkeys(map(_class_of, files)))
+
+
+def _class_of(image: Path) -> str:
+    return name_of_class(image.parent.name)
 
 
 def folders_of_classes(root: Path) -> list[Path]:
@@ -75,36 +92,43 @@ def folders_of_classes(root: Path) -> list[Path]:
 def list_splits(root: Path) -> dict[Split, list[Path]]:
     """The images that train and those that test."""
     if has_split_folders(root):
-        classes = _class_names(split_folder(root, "train"))
+        classes = [name_of_class(folder.name) for folder in _class_folders(split_folder(root, "train"))]
         return {split: _list_images(split_folder(root, split), classes) for split in SPLIT_FOLDERS}
     files: dict[Split, list[Path]] = {"train": [], "test": []}
-    for name in _class_names(root):
-        for split, chosen in split_by_name(_class_files(root / name, least=2)).items():
+    for folder in _class_folders(root):
+        for split, chosen in split_by_name(_class_files(folder, least=2)).items():
             files[split] += chosen
     return files
 
 
-def _class_names(folder: Path) -> tuple[str, ...]:
-    names = tuple(path.name for path in visible_folders(folder))
-    if set(names) == {"images", "masks"}:  # a network would learn to tell masks from images
+def _class_folders(folder: Path) -> list[Path]:
+    found = _by_class(folder)
+    names = {path.name for path in found}
+    if names == {"images", "masks"}:  # a network would learn to tell masks from images
         raise UserError(
             f"{folder} has images with masks, not a folder for each class; a segmentation recipe takes it: "
             "segmentation/segcaps_r3"
         )
-    _check_loose(folder)
-    if len(names) < 2:
+    if found or not visible_files(folder, _IMAGES):  # of images alone, the layout says more than a list
+        _check_loose(folder)
+    if len(found) < 2:
         raise UserError(
-            f"{folder} should have a folder for each of at least two classes, but has {len(names)}; "
+            f"{folder} should have a folder for each of at least two classes, but has {len(found)}; "
             f"expected {_LAYOUT}"
         )
-    for name in names:
-        _class_files(folder / name, least=1)
-    return names
+    for each in found:
+        _class_files(each, least=1)
+    return found
+
+
+def _by_class(folder: Path) -> list[Path]:
+    """The folders in a folder, in the order of the classes."""
+    return sorted(visible_folders(folder), key=lambda path: name_of_class(path.name))
 
 
 def _check_loose(folder: Path) -> None:
     """Raise for what would be left out: images beside the class folders, links to folders that are gone."""
-    loose = visible_files(folder, SUFFIXES | OF_PHONES)
+    loose = visible_files(folder, _IMAGES)
     problems = [f"{path} is in no class folder; move it into one, or out of {folder}" for path in loose]
     broken = (path for path in sorted(folder.iterdir()) if path.is_symlink() and not path.exists())
     problems += [
@@ -134,14 +158,14 @@ def _class_files(folder: Path, least: int) -> list[Path]:
 def list_files(root: Path, split: Split, classes: Sequence[str]) -> list[tuple[Path, int]]:
     """The images of a split in the order of folders and names, each with the number of its class."""
     files = _list_images(split_folder(root, split), classes)
-    return [(path, classes.index(path.parent.name)) for path in files]
+    return [(path, classes.index(_class_of(path))) for path in files]
 
 
 def _list_images(folder: Path, classes: Sequence[str]) -> list[Path]:
     _check_loose(folder)
     files = []
-    for class_folder in visible_folders(folder):
-        if class_folder.name not in classes:
+    for class_folder in _by_class(folder):
+        if name_of_class(class_folder.name) not in classes:
             raise UserError(
                 f"{class_folder} is not a folder of one of the training classes: {listed(classes)}"
             )

@@ -17,7 +17,7 @@ from ..api import FOLDER_PREFIX, LONGEST_SIDE, Dataset, DatasetInfo, Frame, Outl
 from ..fit import Fit
 from ..maps.places import PlaceContent, open_map_folder
 from .class_folders import open_class_folders
-from .layout import SPLIT_FOLDERS, FolderContent
+from .layout import SPLIT_FOLDERS, FolderContent, digest_of_files
 from .mask_folders import open_mask_folders, place_of_lists
 from .posed_folder import POSES_FILE, open_posed_folder
 from .unopened import opening
@@ -125,6 +125,7 @@ def _describe(name: str, root: Path, content: Content, *, fit: Fit, task: str) -
         reader=lambda data_dir, split: content.examples(split),
         fit=fit,
         task=task,
+        listing=digest_of_files(content.images["train"]) if isinstance(content, FolderContent) else "",
     )
 
 

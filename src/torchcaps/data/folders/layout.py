@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +14,13 @@ from torchcaps.core import MissingDataError, UserError, digest_of
 
 from ..api import Split
 from ..examples import Examples
+from .listing import name_of_class
+from .unopened import opening
 
 _VALIDATION_FOLDERS = ("val", "valid", "validation")
 SPLIT_FOLDERS: dict[Split, tuple[str, ...]] = {"train": ("train",), "test": ("test", *_VALIDATION_FOLDERS)}
 _TEST_SHARE = 0.2
+_GLANCE = 4096  # bytes of a file that are read to tell it from others of its name and size
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,22 @@ class FolderContent:
         """At most so many evenly spaced training images."""
         train = self.images["train"]
         return [self.read(path) for path in train[:: -(-len(train) // most)]]
+
+
+def digest_of_files(files: Sequence[Path]) -> str:
+    """What tells files apart that have other names, folders or contents, or come in another order.
+
+    Of the contents, the size and some bytes in the middle count: large files need not be read whole.
+    """
+    return digest_of("\n".join(map(_told_apart, files))).hex()
+
+
+def _told_apart(path: Path) -> str:
+    with opening(path), path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(size // 2)
+        middle = zlib.crc32(file.read(_GLANCE))
+    return f"{name_of_class(path.parent.name)}/{name_of_class(path.name)} {size} {middle}"
 
 
 def has_split_folders(root: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Iterator, Sequence
 from glob import glob, has_magic
 from pathlib import Path
@@ -53,6 +54,11 @@ def visible_folders(folder: Path) -> list[Path]:
     """The folders in a folder, sorted, without hidden ones."""
     with opening(folder):
         return sorted(path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
+
+
+def name_of_class(text: str) -> str:
+    """A name in which an accent is part of its letter: systems and archives store it either way."""
+    return unicodedata.normalize("NFC", text)
 
 
 def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:

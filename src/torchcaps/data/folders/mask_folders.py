@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from ..api import Frame, Split
 from ..examples import MaskedImages
 from ..fit import fit_picture
 from .layout import SPLIT_FOLDERS, FolderContent, split_by_name, split_folder, validation_folder
-from .listing import SUFFIXES, visible_files, visible_images
+from .listing import SUFFIXES, name_of_class, visible_files, visible_images
 from .picture import ARRAY_SUFFIX, common_mode, mode_and_size, open_any, read_picture, read_pictures
 from .unopened import raise_all
 
@@ -31,6 +31,9 @@ _LOSSY = {".jpg", ".jpeg", ".webp"}  # their masks are told from the background 
 _AREA = 5  # pixels a side; levels of grey in it differ by at most _EVEN where it is even
 _EVEN = 8
 _APART = 32  # levels by which two classes, or the channels of a colour, differ at least
+
+
+_Colour: TypeAlias = tuple[int, ...]
 
 
 class _Pair(NamedTuple):
@@ -157,24 +160,56 @@ def _twins(files: Sequence[Path]) -> list[str]:
 def _check_masks(pairs: Sequence[_Pair]) -> list[int]:
     """The values other than 0 that masks have; an error lists masks that cannot be read or do not fit."""
     values: set[int] = set()
+    shown: dict[_Colour, tuple[Path, set[int]]] = {}
     problems = []
     for image, path in pairs:
         try:
-            mask = _open_mask(path)
+            picture = open_any(path)
+            mask = _class_numbers(picture, path)
             _, (width, height) = mode_and_size(image)
             if mask.size != (width, height):
-                own = f"{mask.size[0]}x{mask.size[1]}"
-                raise UserError(f"{path} has {own} pixels, but its image has {width}x{height}")
-            values |= set(np.unique(np.asarray(mask)).tolist())
+                raise UserError(
+                    f"{path} has {mask.width}x{mask.height} pixels, but its image has {width}x{height}"
+                )
+            own = set(np.unique(np.asarray(mask)).tolist())
+            _check_palette(picture, own, path, shown)
+            values |= own
         except UserError as error:
             problems.append(str(error))
     raise_all(problems)
     return sorted(values - {0})
 
 
+def _check_palette(
+    picture: Image.Image, values: set[int], path: Path, shown: dict[_Colour, tuple[Path, set[int]]]
+) -> None:
+    """Raise where a palette gives a colour of the masks before, in `shown`, only numbers that they do not.
+
+    Programs that turn colours into a palette sort it anew for each file: its numbers are no classes.
+    """
+    if picture.mode != "P":
+        return
+    palette = np.array(picture.getpalette("RGB") or (), np.uint8).reshape(-1, 3).tolist()
+    numbers: dict[_Colour, set[int]] = {}
+    for value in values & set(range(len(palette))):
+        numbers.setdefault(tuple(palette[value]), set()).add(value)
+    for colour, own in numbers.items():
+        other, known = shown.setdefault(colour, (path, set()))
+        if known and not known & own:
+            raise UserError(
+                f"{path} shows the number {min(own)} in the colour in which {other} shows {min(known)}; "
+                "save all masks with one palette, in which 0 is the background"
+            )
+        known |= own
+
+
 def _open_mask(path: Path) -> Image.Image:
+    return _class_numbers(open_any(path), path)
+
+
+def _class_numbers(picture: Image.Image, path: Path) -> Image.Image:
     """A mask as class numbers in an 8-bit picture; a palette image holds numbers already."""
-    picture, is_lossy = open_any(path), path.suffix.lower() in _LOSSY
+    is_lossy = path.suffix.lower() in _LOSSY
     if picture.mode == "1":
         picture = picture.convert("L")
     if picture.mode in ("RGB", "RGBA", "LA"):
@@ -248,6 +283,6 @@ def _class_names(root: Path, values: list[int], masks: Sequence[Path]) -> tuple[
 def _listed_names(path: Path) -> tuple[str, ...]:
     """The names in a file, one a line; none where there is no file."""
     lines = read_text(path).split("\n") if path.is_file() else []
-    names = tuple(line.strip() for line in lines if line.strip())
+    names = tuple(name_of_class(line.strip()) for line in lines if line.strip())
     raise_all([f"{path} names {name} more than once" for name in sorted(set(names)) if names.count(name) > 1])
     return names

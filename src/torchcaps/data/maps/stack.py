@@ -75,9 +75,14 @@ class SeasonStack:
         columns, rows = (x - self.west) / self.pixel - 0.5, (self.north - y) / self.pixel - 0.5
         return np.stack([columns, rows], axis=-1).astype(np.float32)
 
+    @property
+    def ground(self) -> NDArray[np.bool_]:
+        """Which pixels show ground, (dates, height, width): entirely black ones do not, known or not."""
+        return np.asarray(self.known & self.images.any(1))
+
     @cached_property
-    def _known_always(self) -> NDArray[np.bool_]:
-        return np.asarray(self.known.all(0))
+    def _ground_always(self) -> NDArray[np.bool_]:
+        return np.asarray(self.ground.all(0))
 
     def shows(self, centres: NDArray[np.floating], reach: float) -> NDArray[np.bool_]:
         """Whether all dates show the ground around pixels (column, row), up to `reach` of them to each side.
@@ -85,7 +90,7 @@ class SeasonStack:
         A tenth of it may be missing.
         """
         first, end = (np.maximum(edge, 0).astype(int) for edge in (centres - reach, centres + reach + 1))
-        parts = (self._known_always[y0:y1, x0:x1] for (x0, y0), (x1, y1) in zip(first, end, strict=True))
+        parts = (self._ground_always[y0:y1, x0:x1] for (x0, y0), (x1, y1) in zip(first, end, strict=True))
         return np.array([part.mean() >= _SHOWN for part in parts], bool)
 
     def dates(self, names: Sequence[str]) -> SeasonStack:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TypeVar
 
 from torchcaps.core import MissingDataError, Plain, UserError, build_dataclass
 from torchcaps.data import DatasetInfo, Examples, Fit, Split
+from torchcaps.data.folders import name_of_class
 
 SomeCard = TypeVar("SomeCard", bound="DataCard")
 
@@ -17,7 +18,8 @@ class DataCard:
     """What must be done to an image before a network sees it, and what its classes are called.
 
     An image is read with `channels` channels, brought to `height` x `width` by the rule `fit`, scaled to
-    [0, 1] and then treated as the recipe says, with `mean` and `std` per channel.
+    [0, 1] and then treated as the recipe says, with `mean` and `std` per channel. `listing` tells whether the
+    training files of a folder are still the same.
     """
 
     classes: tuple[str, ...]
@@ -28,13 +30,14 @@ class DataCard:
     width: int
     fit: Fit
     task: str = "classification"
+    listing: str = ""
 
     @classmethod
     def from_plain(cls: type[SomeCard], values: object, where: str) -> SomeCard:
         """From the mapping in a file."""
         card = build_dataclass(cls, values, where)
         card.check(where)
-        return card
+        return replace(card, classes=tuple(map(name_of_class, card.classes)))
 
     def check(self, where: str) -> None:
         """Raise where images cannot be prepared by this card."""

@@ -17,15 +17,16 @@ def stack():
     return Terrain(seed=4).draw(3000.0, 1200.0, 10.0, ("summer", "winter"))
 
 
-def cut_off(stack, first):
-    """The stack, which shows nothing from a column on."""
+def cut_off(stack, first, *, is_said=True):
+    """The stack, which shows nothing from a column on, and may say that it is without data there."""
     images, known = stack.images.copy(), stack.known.copy()
-    images[..., first:], known[..., first:] = 0, False
+    images[..., first:], known[..., first:] = 0, not is_said
     return replace(stack, images=images, known=known)
 
 
-def test_matches_are_measured_where_the_map_shows_ground(stack):
-    found = measure_matching(AbBrief(side=16, size=32), [cut_off(stack, 275)])
+@pytest.mark.parametrize("is_said", [True, False])
+def test_matches_are_measured_where_the_map_shows_ground(stack, is_said):
+    found = measure_matching(AbBrief(side=16, size=32), [cut_off(stack, 275, is_said=is_said)])
     assert np.mean(np.array(found.same) == 0) < 0.05  # black ground is the same everywhere
     assert np.mean(np.array(found.other) == 0) < 0.01
 

@@ -307,6 +307,11 @@ def test_a_folder_with_none_of_the_images_of_a_log_is_refused(tmp_path):
     (tmp_path / "images").mkdir()
     with pytest.raises(MissingDataError, match=r"none of the 2 images that the log names, such as a\.png"):
         require_images(steps, tmp_path / "images")
+    (tmp_path / "images/a.png").touch()
+    deeper = read(tmp_path, HEADER + "1,1,0,0,,,images/a.png,,\n")
+    with pytest.raises(MissingDataError, match=r"such as images/a\.png: names in the log count from that"):
+        require_images(deeper, tmp_path / "images")
+    (tmp_path / "images/a.png").unlink()
     (tmp_path / "images/b.png").touch()
     require_images(steps, tmp_path / "images")
 

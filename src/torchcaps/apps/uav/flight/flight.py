@@ -91,7 +91,7 @@ def require_images(steps: Sequence[FlightStep], images: Path) -> None:
     if named and not any(path.is_file() for path in named):
         raise MissingDataError(
             f"{images} has none of the {counted(len(named), 'image')} that the log names, such as "
-            f"{named[0].name}"
+            f"{named[0].relative_to(images.resolve())}: names in the log count from that folder"
         )
 
 

@@ -119,7 +119,7 @@ def known_cells(stack: SeasonStack, grid: Grid, side: int) -> NDArray[np.bool_]:
 
     Pixels without data or entirely black are no ground. The part of a crop beside the map does not count.
     """
-    shown = stack.known[0] & stack.images[0].any(0)
+    shown = stack.ground[0]
     sums = np.pad(shown.cumsum(0, dtype=np.int64).cumsum(1), ((1, 0), (1, 0)))
     left, right = _reach((grid.x_centres - stack.west) / stack.pixel, side, stack.width)
     top, bottom = _reach((stack.north - grid.y_centres) / stack.pixel, side, stack.height)
