@@ -11,7 +11,7 @@ from torchcaps.data import write_twin
 from torchcaps.train import Evaluation, Machine, load_run, train
 from torchcaps.train.pruning import shrink_run
 from torchcaps.train.recipe import recipe_as_json
-from torchcaps.train.run import check_folder, check_outside_classes, held_alone
+from torchcaps.train.run import check_class_folders, check_folder, held_alone
 
 from small_runs import SHIFTED_DIGITS, small_recipe, timeless
 
@@ -106,7 +106,7 @@ def test_a_run_does_not_lie_among_the_classes_it_learns(inside, is_refused, tmp_
         with pytest.raises(UserError, match="lies among the classes of"):
             train(tested, tmp_path / inside, CPU)
     else:
-        check_outside_classes(tested, tmp_path / inside, None)
+        check_class_folders(tested, tmp_path / inside, None)
     assert sorted(tmp_path.rglob("*")) == before
 
 

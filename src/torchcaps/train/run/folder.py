@@ -75,10 +75,10 @@ def removed_if_refused(out: Path) -> Iterator[None]:
         raise
 
 
-def check_outside_classes(recipe: Recipe, out: Path, data_dir: Path | None) -> None:
-    """Raise where a run would lie among the class folders that it learns from: it would be taken for one.
+def check_class_folders(recipe: Recipe, out: Path, data_dir: Path | None) -> None:
+    """Raise where a run would lie among the class folders that it learns from, as if it were one of them.
 
-    Also where it began with other files in them, as before two class folders were swapped.
+    Also where a run that goes on began with other files in them, as before two class folders were swapped.
     """
     if recipe.task.name != "classification" or not recipe.data.name.startswith(FOLDER_PREFIX):
         return
