@@ -3,11 +3,11 @@ from functools import partial
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
-from zoo.handwriting import photograph, sheet_with_a_cut_digit
+from zoo.handwriting import photograph, sheet_with_a_cut_digit, written
 
 from torchcaps.core import UserError
 from torchcaps.zoo import prepare_digit
-from torchcaps.zoo.photo.digit import _alone, _Box, _doubts, _is_at_edge
+from torchcaps.zoo.photo.digit import _alone, _Box, _doubts, _is_at_edge, _strokes
 from torchcaps.zoo.photo.grey import as_grey
 from torchcaps.zoo.photo.ink import _contrast
 from torchcaps.zoo.photo.paper import fills
@@ -218,3 +218,17 @@ def test_clear_parts_are_black_only_where_white_would_hide_the_ink(tone, ground)
     grey, steps = as_grey(picture)
     assert steps == [f"clear parts filled with {ground}"]
     assert [grey.getpixel(place) for place in ((0, 0), (6, 6))] == [255 if ground == "white" else 0, tone]
+
+
+@pytest.mark.parametrize("digit", "2358")
+def test_pieces_of_strokes_between_erased_lines_are_one_digit_and_the_next_digit_is_another(digit):
+    rows, columns = np.indices((192, 256))
+    page = written(digit, (256, 192), (60, 50, 60, 80), pen=4) > 0.5
+    beside = written("1", (256, 192), (120, 50, 60, 80), pen=4) > 0.5
+    between = (rows % 17 > 2) & (columns % 17 > 2)
+    found = _strokes((page | beside) & between, np.ones(page.shape), bridged=2)
+    assert found.pixels[page & between].all()
+    assert not found.pixels[beside].any()
+    assert found.rivals == 1
+    apart = _strokes((page | beside) & between, np.ones(page.shape), bridged=0)
+    assert not apart.pixels[page & between].all()

@@ -14,7 +14,7 @@ from .form import INNER, SIDE, centred, thickened
 from .four_sides import without_boxes
 from .grey import as_grey
 from .ink import WORKING, Ink, NoDigitError, find_ink, full_of
-from .marks import Found, find_digit, label_marks, narrowed, widened
+from .marks import Found, find_digit, label_marks, narrowed, widened, widened_by
 from .paper import frame_of
 from .sheet import fill_around, find_sheet
 from .size import Levels, fitting, resized, smaller, strongest_within
@@ -27,6 +27,7 @@ _FAINT = 0.15  # and below which there is none: the lines of a notebook, a shado
 _NEARER = (2, 4)  # times as near as usual, the paper of marks that run off the page
 _THIN = 64  # times half the width of strokes, the longest side of a picture with a shadow that is larger
 _WIDEST = 1.25  # width by height of most digits that are single and upright; few of MNIST are wider
+_BRIDGED = 2  # pixels from the pieces of a stroke to the middle of the line that was erased between them
 _FEWEST = 16  # pixels of the photograph along the longer side of a digit, below which it may be a stain
 _Pixels = NDArray[np.bool_]
 
@@ -138,7 +139,7 @@ def _look(grey: Image.Image, known: _Pixels, nearer: int = 1) -> _Seen:
     small, strongest = smaller(ink.levels, ink.longest), strongest_within(ink.levels, ink.longest)
     is_dark = strongest >= _INK * full_of(strongest)  # stains are wide and pale, strokes are thin and dark
     full = full_of(small)
-    found = _strokes(is_dark & (small >= _INK * full), small / full)
+    found = _strokes(is_dark & (small >= _INK * full), small / full, bridged=_BRIDGED if ink.is_ruled else 0)
     if np.percentile(small[found.pixels], 90) < _PALE * full:
         raise NoDigitError("there is no digit to be seen: pale marks alone; take it with more contrast")
     return _Seen(ink, full, found)
@@ -149,11 +150,11 @@ def _sides_met(pixels: _Pixels) -> int:
     return sum(bool(side.any()) for side in (pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]))
 
 
-def _strokes(is_ink: _Pixels, ink: Levels) -> Found:
-    """The digit with a margin, at the working size."""
+def _strokes(is_ink: _Pixels, ink: Levels, *, bridged: int) -> Found:
+    """The digit with a margin, at the working size; pieces less than twice `bridged` apart are one mark."""
     if not is_ink.any():
         raise NoDigitError("there is no digit to be seen: lines alone; take it with more contrast")
-    labels, boxes = without_boxes(label_marks(is_ink))
+    labels, boxes = without_boxes(np.where(is_ink, label_marks(widened_by(is_ink, bridged)), 0))
     found = find_digit(labels, ink)
     if found.is_stain:
         raise NoDigitError("there is no digit to be seen: stains alone; take it nearer, all in the picture")
