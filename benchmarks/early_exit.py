@@ -15,7 +15,7 @@ from torchcaps.core import as_plain
 from torchcaps.experiments.records import Protocol, RunResult
 from torchcaps.experiments.results import summarise, write_results
 from torchcaps.layers.vote import cast_votes
-from torchcaps.routing.dynamic import dynamic_routing
+from torchcaps.routing.dynamic import DynamicRouting, dynamic_routing
 from torchcaps.routing.early_exit import settled_dynamic_routing
 from torchcaps.train import load_labelled, load_run
 from torchcaps.train.run import provenance
@@ -30,10 +30,14 @@ def main(folder, results):
     run = load_run(Path(folder))
     facts = {"parameters": sum(p.numel() for p in run.model.parameters()), "precision": "32"}
     facts |= {"seed": run.recipe.seed, "recipe": as_plain(run.recipe), **provenance(torch.device("cpu"))}
-    note = f"{IMAGES:,} test images, network trained with 3 rounds, routing alone, time of one image"
+    routing = getattr(getattr(run.model, "classes", None), "routing", None)
+    if not isinstance(routing, DynamicRouting):
+        sys.exit(f"the last layer of {folder} does not route by dynamic, which this script measures")
+    rounds = f"network with {routing.iterations} rounds"
+    note = f"{IMAGES:,} test images, {rounds}, routing alone, time of one image"
     rows = []
     batches = votes_of(run)
-    for setting, route in ways(run.model.classes.routing.bias):
+    for setting, route in ways(routing.bias):
         made = measure(route, batches) | facts
         print(setting, json.dumps(made["metrics"]), flush=True)
         result = RunResult.from_json(made)

@@ -44,3 +44,8 @@ def test_readings_of_trees_are_compared_with_the_thesis(script, tmp_path, capsys
 def test_early_exits_are_measured(script, tmp_path):
     script("early_exit").main(find_run("dr_capsnet_minimal.mnist"), tmp_path)
     assert {row.metric for row in load_rows(tmp_path, "early-exit")} >= {"rounds", "milliseconds"}
+
+
+def test_early_exits_of_another_routing_are_refused(script, tmp_path):
+    with pytest.raises(SystemExit, match="does not route by dynamic"):
+        script("early_exit").main(find_run("gamma_capsnet_mnist.mnist5k-rem"), tmp_path)

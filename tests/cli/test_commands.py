@@ -580,7 +580,7 @@ def test_one_bad_file_does_not_cost_the_answers_for_the_others(run, tmp_path):
     (row,) = json.loads(done.stdout)
     assert row["image"].endswith("b.png")
     assert "a.png cannot be read as an image" in done.stderr
-    assert "1 of 2 images have no answer" in done.stderr
+    assert "1 of 2 images has no answer" in done.stderr
 
 
 def test_a_large_image_is_answered_without_a_warning_of_pillow(run, tmp_path, monkeypatch):

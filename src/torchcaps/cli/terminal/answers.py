@@ -50,7 +50,8 @@ class PassedOver:
     def end(self) -> None:
         """Exit with 1 where images were passed over."""
         if self.names:
-            typer.echo(f"torchcaps: {len(self.names)} of {self._total} images have no answer", err=True)
+            verb = "has" if len(self.names) == 1 else "have"
+            typer.echo(f"torchcaps: {len(self.names)} of {self._total} images {verb} no answer", err=True)
             raise typer.Exit(1)
 
 
