@@ -11,7 +11,7 @@ from torchcaps.data import write_twin
 from torchcaps.train import Evaluation, Machine, load_run, train
 from torchcaps.train.pruning import shrink_run
 from torchcaps.train.recipe import recipe_as_json
-from torchcaps.train.run import check_class_folders, check_folder, held_alone
+from torchcaps.train.run import check_folder, check_outside_classes, held_alone
 
 from small_runs import SHIFTED_DIGITS, small_recipe, timeless
 
@@ -106,7 +106,7 @@ def test_a_run_does_not_lie_among_the_classes_it_learns(inside, is_refused, tmp_
         with pytest.raises(UserError, match="lies among the classes of"):
             train(tested, tmp_path / inside, CPU)
     else:
-        check_class_folders(tested, tmp_path / inside, None)
+        check_outside_classes(tested, tmp_path / inside, None)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -116,6 +116,15 @@ def test_files_of_the_user_in_the_folder_of_a_run_are_kept(name, tmp_path):
     with pytest.raises(UserError, match=rf"{name}.*choose another --out"):
         train(recipe(1, optim={"learning_rate": 1e30}), tmp_path, CPU)  # what diverges is removed again
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {name: "mine"}
+
+
+def learning_from(folder):
+    """What a recipe changes to learn the three classes of a folder."""
+    model = {"name": "dr_capsnet_tiny_test", "in_channels": 3, "image_size": 20, "num_classes": 3}
+    return {
+        "data": {"name": f"folder:{folder}", "validation": 0.2},
+        "model": {**model, "decoder": "none"},
+    }
 
 
 def test_in_a_folder_of_classes_alone_there_is_no_place_for_a_run(tmp_path):
@@ -128,11 +137,7 @@ def test_in_a_folder_of_classes_alone_there_is_no_place_for_a_run(tmp_path):
 def test_a_run_is_not_continued_on_other_classes(tmp_path):
     images, out = tmp_path / "images", tmp_path / "run"
     write_twin("folder", images, 40)
-    model = {"name": "dr_capsnet_tiny_test", "in_channels": 3, "image_size": 20, "num_classes": 3}
-    changes = {
-        "data": {"name": f"folder:{images}", "validation": 0.2},
-        "model": {**model, "decoder": "none"},
-    }
+    changes = learning_from(images)
     train(recipe(1, **changes), out, CPU)
     for split in ("train", "test"):
         (images / split / "a").rename(images / split / "z")  # the others move up
@@ -148,34 +153,24 @@ def test_a_run_is_not_continued_on_other_classes(tmp_path):
 def test_a_run_goes_on_after_its_folder_of_images_moved_but_not_on_other_images(tmp_path):
     images, out = tmp_path / "images", tmp_path / "run"
     write_twin("folder", images, 40)
-    model = {"name": "dr_capsnet_tiny_test", "in_channels": 3, "image_size": 20, "num_classes": 3}
-    changes = {"model": {**model, "decoder": "none"}}
-
-    def on(folder):
-        return {**changes, "data": {"name": f"folder:{folder}", "validation": 0.2}}
-
-    train(recipe(1, **on(images)), out, CPU)
+    train(recipe(1, **learning_from(images)), out, CPU)
     copied = shutil.copytree(images, tmp_path / "copied")
     with pytest.raises(UserError, match=r"\(changed: data\), and can only be continued with the same one or"):
-        train(recipe(1, **on(copied)), out, CPU, resume=True)  # its own images are still there
+        train(recipe(1, **learning_from(copied)), out, CPU, resume=True)  # its own images are still there
     moved = images.rename(tmp_path / "elsewhere")
-    assert train(recipe(2, **on(moved)), out, CPU, resume=True)["metrics"]["epochs"] == 2
+    assert train(recipe(2, **learning_from(moved)), out, CPU, resume=True)["metrics"]["epochs"] == 2
     assert load_run(out).recipe.data.name == f"folder:{moved}"
     for path in copied.rglob("*.png"):
         Image.new("RGB", (20, 20), "white").save(path)
     shutil.rmtree(moved)
     with pytest.raises(UserError, match="was trained on other images"):
-        train(recipe(3, **on(copied)), out, CPU, resume=True)
+        train(recipe(3, **learning_from(copied)), out, CPU, resume=True)
 
 
 def test_a_run_is_not_continued_after_two_class_folders_were_swapped(tmp_path):
     images, out = tmp_path / "images", tmp_path / "run"
     write_twin("folder", images, 40)
-    model = {"name": "dr_capsnet_tiny_test", "in_channels": 3, "image_size": 20, "num_classes": 3}
-    changes = {
-        "data": {"name": f"folder:{images}", "validation": 0.2},
-        "model": {**model, "decoder": "none"},
-    }
+    changes = learning_from(images)
 
     one, other = (images / "train" / name for name in "bc")
     for path, file in zip(sorted(one.iterdir()), sorted(other.iterdir()), strict=True):

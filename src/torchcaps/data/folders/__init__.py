@@ -1,8 +1,7 @@
 """Images in a user's own folders: by classes, with masks, with poses, or of places."""
 
-from .class_folders import classes_of, folders_of_classes, list_files, list_splits, read_test_folders
+from .class_folders import folders_of_classes, list_files, read_test_folders
 from .folder import folder_path, parse_folder_name
-from .layout import digest_of_files
 from .listing import SUFFIXES, find_images, name_of_class, skipped_images, visible_files, visible_folders
 from .picture import (
     PICTURE_MODES,
@@ -20,14 +19,11 @@ __all__ = [
     "SUFFIXES",
     "Deep",
     "as_bytes",
-    "classes_of",
-    "digest_of_files",
     "find_images",
     "folder_path",
     "folders_of_classes",
     "is_animation",
     "list_files",
-    "list_splits",
     "name_of_class",
     "open_any",
     "opened_picture",

@@ -45,7 +45,7 @@ def open_class_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     validate.
     """
     files = list_splits(root)
-    classes = classes_of(files["train"])
+    classes = _classes_of(files["train"])
     deciding = files["train"] if has_split_folders(root) else [*files["train"], *files["test"]]
     read = partial(read_picture, mode=common_mode(deciding), frame=frame)
     examples = partial(_labelled, classes=classes, read=read)
@@ -72,7 +72,7 @@ def _labelled(
     return LabelledImages(read_pictures(files, read), labels, classes)
 
 
-def classes_of(files: Sequence[Path]) -> tuple[str, ...]:
+def _classes_of(files: Sequence[Path]) -> tuple[str, ...]:
     """The classes that the folders of images are named after, in their order."""
     return tuple(dict.fromkeys(map(_class_of, files)))
 

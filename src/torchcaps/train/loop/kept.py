@@ -64,10 +64,12 @@ class KeptRun:
         """Continue from the last checkpoint, or write down what is about to run."""
         session = self.session
         if self.checkpoint.is_file():
-            self._check_data()
+            before = read_data_card(self.out)
+            self._check_data(before)
             state = load_checkpoint(self.checkpoint, session.fabric.device)
             self._check_precision(state)
             self._check_images(state)
+            self._check_files(before)
             with described_damage(self.checkpoint):
                 session.restore(state)
                 self.progress, self.rows = Progress.restored(state["progress"]), state["rows"]
@@ -110,9 +112,18 @@ class KeptRun:
     def _images(self) -> tuple[int, int]:
         return len(self.session.splits.train), len(self.session.splits.validation)
 
-    def _check_data(self) -> None:
+    def _check_files(self, before: DataCard | None) -> None:
+        """Raise where as many other files train in a folder, as after two class folders were swapped."""
+        if before is not None and before.listing not in ("", self.session.splits.info.listing):
+            raise UserError(
+                f"{self.out} was trained on other images: the files that train in "
+                f"{self.session.splits.info.name}, or their classes, have changed since; restore them, or "
+                "choose another --out"
+            )
+
+    def _check_data(self, before: DataCard | None) -> None:
         """Raise where the classes, or the colours of all images, are not those that the run began with."""
-        before, now = read_data_card(self.out), card_of(self.session.splits.info)
+        now = card_of(self.session.splits.info)
         if before is None:
             return
         if before.classes != now.classes:

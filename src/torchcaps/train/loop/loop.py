@@ -19,8 +19,8 @@ from ..machine import Machine, device_of, launch, settled
 from ..recipe import Recipe, recipe_as_json, require_memory_to_train
 from ..run import (
     TrainResult,
-    check_class_folders,
     check_folder,
+    check_outside_classes,
     health_inputs,
     held_alone,
     is_finished,
@@ -61,7 +61,7 @@ def train(
     if is_finished(recipe, out):
         metrics = (f"metrics.test_{each.name}" for each in recipe.task.metrics)
         return cast(TrainResult, read_result(out, "seconds", "metrics.best_epoch", *metrics))
-    check_class_folders(recipe, out, machine.data_dir)
+    check_outside_classes(recipe, out, machine.data_dir)
     if device_of(machine).type == "cpu":  # a GPU says by itself that its memory is full
         require_memory_to_train(recipe, bytes_each=2 if machine.precision == "bf16" else 4)
     fabric = launch(machine)

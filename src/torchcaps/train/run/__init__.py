@@ -2,8 +2,8 @@
 
 from .data_card import DataCard, card_of
 from .folder import (
-    check_class_folders,
     check_folder,
+    check_outside_classes,
     held_alone,
     is_finished,
     removed_if_refused,
@@ -23,8 +23,8 @@ __all__ = [
     "TrainResult",
     "Whereabouts",
     "card_of",
-    "check_class_folders",
     "check_folder",
+    "check_outside_classes",
     "device_name",
     "evaluate_run",
     "health_inputs",

@@ -11,19 +11,9 @@ from shlex import quote
 
 from torchcaps.core import Plain, UserError
 from torchcaps.data import FOLDER_PREFIX, find_info, resolve_data_dir
-from torchcaps.data.folders import (
-    SUFFIXES,
-    classes_of,
-    digest_of_files,
-    folder_path,
-    folders_of_classes,
-    list_splits,
-    parse_folder_name,
-    visible_files,
-)
+from torchcaps.data.folders import SUFFIXES, folder_path, folders_of_classes, parse_folder_name, visible_files
 
 from ..recipe import Recipe, read_recipe, recipe_as_json
-from .run import read_data_card
 
 _WRITTEN_AT_START = ("recipe.json", "recipe.yaml", "data.json", "metrics.jsonl")  # recipe.json comes first
 _WRITTEN = (*_WRITTEN_AT_START, "last.ckpt", "weights.safetensors", "result.json")
@@ -75,11 +65,8 @@ def removed_if_refused(out: Path) -> Iterator[None]:
         raise
 
 
-def check_class_folders(recipe: Recipe, out: Path, data_dir: Path | None) -> None:
-    """Raise where a run would lie among the class folders that it learns from, as if it were one of them.
-
-    Also where a run that goes on began with other files in them, as before two class folders were swapped.
-    """
+def check_outside_classes(recipe: Recipe, out: Path, data_dir: Path | None) -> None:
+    """Raise where a run would lie among the class folders that it learns from: it would be taken for one."""
     if recipe.task.name != "classification" or not recipe.data.name.startswith(FOLDER_PREFIX):
         return
     images = parse_folder_name(recipe.data.name, resolve_data_dir(data_dir)).root
@@ -88,20 +75,6 @@ def check_class_folders(recipe: Recipe, out: Path, data_dir: Path | None) -> Non
             raise UserError(
                 f"{out} lies among the classes of {folder}, as if it were one; choose another --out"
             )
-    if (out / "last.ckpt").is_file():
-        _check_files(out, images)
-
-
-def _check_files(out: Path, images: Path) -> None:
-    """Raise where the classes are those that a run began with, but the training files are not."""
-    card, files = read_data_card(out), list_splits(images)["train"]
-    if card is None or not card.listing or classes_of(files) != card.classes:
-        return  # `KeptRun` tells classes apart
-    if digest_of_files(files) != card.listing:
-        raise UserError(
-            f"{out} was trained on other images: the files that train in {images}, or their classes, "
-            "have changed since; restore them, or choose another --out"
-        )
 
 
 def require_no_run(out: Path, remedy: str = "choose another --out") -> None:
