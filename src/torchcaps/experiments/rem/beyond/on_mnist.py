@@ -124,7 +124,7 @@ register(
     Experiment(
         label=LABEL,
         chapter=BEYOND,
-        title="Small networks for all of MNIST: few trees with REM, few capsules where types are cut",
+        title="Small networks for all of MNIST: one whose trees are few, one whose capsules are cut by types",
         data=("mnist",),
         gpu_minutes=15,
         seeds=3,
