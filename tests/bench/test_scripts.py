@@ -48,4 +48,4 @@ def test_early_exits_are_measured(script, tmp_path):
 
 def test_early_exits_of_another_routing_are_refused(script, tmp_path):
     with pytest.raises(SystemExit, match="does not route by dynamic"):
-        script("early_exit").main(find_run("gamma_capsnet_mnist.mnist5k-rem"), tmp_path)
+        script("early_exit").main(find_run("gamma_capsnet_mnist.mnist-rem"), tmp_path)

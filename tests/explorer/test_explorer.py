@@ -211,7 +211,7 @@ def test_what_a_folder_holds_is_found(folders, tmp_path):
 
 def test_a_pretrained_network_is_known_by_what_it_learnt_and_from_which_pictures():
     choices = {each.source: each for each in read_given([]).choices}
-    with_rem, plain = choices["gamma_capsnet_mnist.mnist5k-rem"], choices["efficient_capsnet_mnist.mnist"]
+    with_rem, plain = choices["gamma_capsnet_mnist.mnist-rem"], choices["efficient_capsnet_mnist.mnist"]
     assert with_rem.has_rem
     assert not plain.has_rem
     assert with_rem.pictures == plain.pictures == "digit"

@@ -217,7 +217,12 @@ def test_a_shrunk_network_is_packed_and_loads(tmp_path):
         torch.testing.assert_close(
             packed(images).activations, shrunk.model(images).activations, atol=5e-3, rtol=0
         )
-    assert "pruned by capsule types" in (tmp_path / "out" / entry.name / "card.md").read_text()
+    card = (tmp_path / "out" / entry.name / "card.md").read_text()
+    assert "pruned by capsule types" in card
+    assert "Training: 2 epochs" in card  # where the network was trained, not where it was packed
+    assert "commit abc" in card
+    assert "trained in bfloat16" in card
+    assert entry.metrics["test_loss"] != 0.5  # tested as it is now
 
 
 def test_a_run_without_a_result_is_tested_when_it_is_packed(tmp_path):

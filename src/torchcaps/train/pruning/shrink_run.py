@@ -9,14 +9,15 @@ from torchcaps.core import Plain
 from torchcaps.models import Network
 from torchcaps.prune import shrink
 from torchcaps.routing import iterations_of
+from torchcaps.storage import write_json
 
-from ..run import Run, load_run, require_no_run, write_untrained
+from ..run import TRAINED, Run, load_run, read_result, require_no_run, write_untrained
 
 
 def shrink_run(source: Run, out: Path) -> Run:
     """Leave what pruning left of a run's network as a run in `out`, which answers as `source` does.
 
-    Its recipe trains on from these weights.
+    Its recipe trains on from these weights. What is known of the training so far is kept beside them.
     """
     require_no_run(out)
     network = shrink(source.model)
@@ -26,6 +27,8 @@ def shrink_run(source: Run, out: Path) -> Run:
     if recipe.annealing is not None:
         header["iterations"] = iterations_of(network, recipe.annealing.layers)
     write_untrained(out, recipe, network, epoch=source.epoch, card=source.card, header=header)
+    if (source.folder / "result.json").is_file():
+        write_json(out / TRAINED, read_result(source.folder))
     return load_run(out, source.device)
 
 

@@ -11,11 +11,12 @@ from .folder import (
 )
 from .health import health_inputs, inspect_run
 from .provenance import RunPart, device_name, provenance
-from .result import PruneResult, TrainResult, Whereabouts, read_result
+from .result import TRAINED, PruneResult, TrainResult, Whereabouts, read_result
 from .run import Run, evaluate_run, load_labelled, load_run, load_split, read_data_card
 from .write import write_recipe, write_untrained, write_weights
 
 __all__ = [
+    "TRAINED",
     "DataCard",
     "PruneResult",
     "Run",

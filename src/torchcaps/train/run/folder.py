@@ -14,9 +14,10 @@ from torchcaps.data import FOLDER_PREFIX, find_info, resolve_data_dir
 from torchcaps.data.folders import SUFFIXES, folder_path, folders_of_classes, parse_folder_name, visible_files
 
 from ..recipe import Recipe, read_recipe, recipe_as_json
+from .result import TRAINED
 
 _WRITTEN_AT_START = ("recipe.json", "recipe.yaml", "data.json", "metrics.jsonl")  # recipe.json comes first
-_WRITTEN = (*_WRITTEN_AT_START, "last.ckpt", "weights.safetensors", "result.json")
+_WRITTEN = (*_WRITTEN_AT_START, "last.ckpt", "weights.safetensors", "result.json", TRAINED)
 
 
 @contextmanager

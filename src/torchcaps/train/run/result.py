@@ -63,9 +63,18 @@ class PruneResult(Provenance):
     precision: str
 
 
-def read_result(out: Path, *keys: str) -> dict[str, Any]:
-    """The content of result.json, which must have `keys`; "metrics.epochs" is a key inside a group."""
-    path = out / "result.json"
+TRAINED = "trained.json"  # in a shrunk run: the result of the training that gave its network
+
+
+def read_result(out: Path, *keys: str, file: str = "result.json") -> dict[str, Any]:
+    """The content of result.json, which must have `keys`; "metrics.epochs" is a key inside a group.
+
+    Args:
+        out: Folder of the run.
+        keys: What has to be there.
+        file: Another file with a result in it.
+    """
+    path = out / file
     result = read_mapping(path)
     for key in keys:
         group, _, name = key.rpartition(".")

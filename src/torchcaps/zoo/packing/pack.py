@@ -10,7 +10,7 @@ from torchcaps.data import FOLDER_PREFIX, find_info
 from torchcaps.inspection import count_parameters
 from torchcaps.storage import checksum_of, load_weights, read_json, save_weights, write_json, write_text
 from torchcaps.train import Run, evaluate_run, load_run, provenance, recipe_as_json
-from torchcaps.train.run import read_result, write_recipe
+from torchcaps.train.run import TRAINED, read_result, write_recipe
 
 from ..entry import ENTRY, PACKAGED, WEIGHTS, Entry, preparation_of
 from ..measured import halved, measure_rounding, read_evidence
@@ -140,10 +140,14 @@ def _content(run: Run, trained_on: str, packing: Packing) -> _Content:
 
 
 def _tested(run: Run, packing: Packing) -> Plain:
-    """The result of a run that has none of its own."""
+    """The result of a run that has none of its own: where its network was trained, if that is known."""
     found = evaluate_run(run, data_name=packing.data, data_dir=packing.data_dir)
     metrics = {f"test_{key}": found[key] for key in ("loss", *run.task.metric_names)}
-    return {"metrics": metrics, "seed": run.recipe.seed, **provenance(run.device)}
+    if not (run.folder / TRAINED).is_file():
+        return {"metrics": metrics, "seed": run.recipe.seed, **provenance(run.device)}
+    trained = read_result(run.folder, "metrics", file=TRAINED)
+    parameters = count_parameters(run.model)
+    return {**trained, "metrics": {**trained["metrics"], **metrics}, "parameters": parameters}
 
 
 def _test_metrics(run: Run, result: Plain) -> dict[str, float]:
