@@ -8,11 +8,11 @@ from torchcaps.pages import measure_footprints
 from torchcaps.prune import shrink
 
 from .plan import (
+    Case,
     Finding,
     Job,
     RowsOf,
     Setting,
-    decide,
     decide_together,
     difference,
     excess,
@@ -50,14 +50,14 @@ def smaller_and_faster(rows_of: RowsOf) -> Finding:
     if whole is None or len(found) < 1 + len(_SHARES):
         return Finding("open", "one of the two has not been trained")
     means = {metric: mean_of(row) for metric, row in found.items()}
-    verdicts = {metric: decide(excess(means[metric].times(-1), -100)) for metric in _SHARES}
-    verdicts["parameters"] = decide(difference(mean_of(whole), means["parameters_shrunk"]))
+    cases = {metric: Case(excess(means[metric].times(-1), -100)) for metric in _SHARES}
+    cases["parameters"] = Case(difference(mean_of(whole), means["parameters_shrunk"]))
     because = (
         f"{means['parameters_shrunk'].value / whole.ours:.0%} of the parameters, "
         f"{means['cpu_share_1'].value:.0f}% of the time for one image, "
         f"{means['cpu_share_128'].value:.0f}% for 128"
     )
-    return decide_together(verdicts, len(found), because)
+    return decide_together(cases, len(found), because)
 
 
 def as_accurate(rows_of: RowsOf) -> Finding:
@@ -66,9 +66,9 @@ def as_accurate(rows_of: RowsOf) -> Finding:
     if len(found) < 2:
         return Finding("open", "one of the two has not been trained")
     whole, types = (mean_of(found[name]) for name in (_WHOLE, _TYPES))
-    verdict = decide(difference(types, whole), at_least=-_KEPT)
+    case = Case(difference(types, whole), -_KEPT)
     because = f"{whole.value - types.value:.2f} points of accuracy lost"
-    return decide_together({"accuracy": verdict}, 1, because)
+    return decide_together({"accuracy": case}, 1, because)
 
 
 register(

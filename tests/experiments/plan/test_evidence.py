@@ -5,6 +5,7 @@ import pytest
 from experiments.made_rows import a_row, a_run, seeds_row
 
 from torchcaps.experiments.plan import (
+    Case,
     Effect,
     Finding,
     Mean,
@@ -130,10 +131,10 @@ def test_two_metrics_of_the_same_runs_are_compared_run_by_run():
 
 def test_equal_metrics_are_no_gain_however_the_runs_scatter():
     rows = rows_of_runs([0.1, 0.5, 0.9], [0.1, 0.5, 0.9])
-    assert gain(*rows) == Effect(0.0, 0.0)
+    assert gain(*rows) == Effect(0.0, 0.0, freedom=2)
     assert decide(gain(*rows)) == "not confirmed"
     rounded = rows_of_runs([0.1 + 0.2, 0.5, 0.9], [0.3, 0.5, 0.9])
-    assert gain(*rounded) == Effect(0.0, 0.0)
+    assert gain(*rounded) == Effect(0.0, 0.0, freedom=2)
 
 
 def test_metrics_of_other_runs_and_of_one_run_decide_nothing():
@@ -194,6 +195,33 @@ def test_one_case_against_it_decides_and_all_have_to_be_for_it():
     assert decide_together({}, 0, "x").verdict == "open"
     more_than_planned = decide_together({**together, "c": "open"}, 2, "x")
     assert more_than_planned.because == "x; shown in 2 of 3"
+
+
+def test_of_many_cases_one_is_against_it_by_chance():
+    against = Case(Effect(-1.0, 0.6, freedom=4))
+    others = {f"case {number}": Case(Effect(1.0, 0.5)) for number in range(17)}
+    assert decide_together({"alone": against}, 1, "x").verdict == "not confirmed"
+    assert decide_together({"one of many": against, **others}, 18, "x").verdict == "open"
+    clearly = Case(Effect(-1.0, 0.2, freedom=4))
+    assert decide_together({"one of many": clearly, **others}, 18, "x").verdict == "not confirmed"
+    assert decide_together(others, 17, "x").verdict == "confirmed"  # what all of them show needs no more
+    several = {f"{number} of many": against for number in range(9)}  # nine are not against it by chance
+    found = decide_together({**others, **several}, 26, "x")
+    assert found.verdict == "not confirmed"
+    assert found.because == f"x; not in {', '.join(several)}"
+    excused = clearly._replace(is_excused=True)
+    assert decide_together({"one of many": excused, **others}, 18, "x").verdict == "open"
+
+
+def test_an_interval_of_all_cases_is_that_of_each_at_a_smaller_error():
+    stats = pytest.importorskip("scipy.stats", reason="the oracle is scipy")
+    effect = excess(Mean(-1.0, 0.5, 4), 0)
+    error = 0.5 / math.sqrt(4)
+    for cases in (1, 2, 36):
+        expected = stats.t.ppf(1 - 0.025 / cases, 3) * error
+        assert effect.margin_of(cases) == pytest.approx(expected, rel=1e-4)
+    assert Effect(1.0, math.inf).margin_of(5) == math.inf
+    assert Effect(1.0, 0.0).margin_of(5) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from math import inf
 from torchcaps.core import metric_of
 
 from ..plan import (
+    Case,
     Effect,
     Finding,
     Mean,
@@ -87,8 +88,8 @@ def fixed_loss_grows(rows_of: RowsOf) -> Finding:
     cut = {r for r, row in fixed.items() if used_up(row) < inf}
     if cut:
         because = f"{because}, but {len(cut)} of {len(fixed)} trainings were cut short"
-    verdicts: dict[str, Verdict] = {
-        "the ends": "open" if cut & {min(fixed), max(fixed)} else decide(gap),
+    verdicts: dict[str, Case | Verdict] = {
+        "the ends": "open" if cut & {min(fixed), max(fixed)} else Case(gap),
         "the order": "open" if cut else decide_trend(trend, len(fixed), falls=False),
     }
     return decide_together(verdicts, len(verdicts), because)
@@ -102,8 +103,8 @@ def annealed_is_better(metric: str, rows_of: RowsOf) -> Finding:
     gains = {r: _gain(metric, annealed[r], mean_of(fixed[r])) for r in both}
     ahead = sum(gain.size > 0 for gain in gains.values())
     because = f"by the mean at {ahead} of {len(both)} numbers of iterations above one"
-    verdicts = {f"{r} iterations": decide(gain) for r, gain in gains.items()}
-    finding = decide_together(verdicts, len(FIXED) - 1, because)
+    cases = {f"{r} iterations": Case(gain) for r, gain in gains.items()}
+    finding = decide_together(cases, len(FIXED) - 1, because)
     cut = [r for r in both if used_up(fixed[r]) < inf]
     if finding.verdict == "confirmed" and cut:
         return Finding("open", f"{because}, but fixed training was cut short at {len(cut)} of them")

@@ -11,13 +11,12 @@ from typing import NamedTuple
 from torchcaps.core import Number
 
 from ..plan import (
+    Case,
     Check,
     Effect,
     Finding,
     Mean,
     RowsOf,
-    Verdict,
-    decide,
     decide_together,
     difference,
     mean_of,
@@ -143,21 +142,18 @@ def _of_searches(sizes: list[Triple], finding: Finding) -> Finding:
     return _of_seeds(sizes, finding)
 
 
-def _wins_at(size: Triple) -> Verdict:
-    """Whether annealing is ahead of both fixed trainings; a loss counts once the search came to its end."""
-    verdicts = dict(zip(FIXED_WAYS, map(decide, size.effects), strict=True))
-    verdict = decide_together(verdicts, len(verdicts), size.name).verdict
-    return "open" if verdict == "not confirmed" and size.is_unfinished else verdict
-
-
 @_about_sizes
 def wins(sizes: list[Triple]) -> Finding:
     """Annealed training is more accurate than both fixed ones at every size."""
     won = [size for size in sizes if size.gain > 0]
     worst = min(sizes, key=lambda size: size.gain)
     because = f"by the mean in {len(won)} of {len(sizes)}, smallest gain {worst.effect} points ({worst.name})"
-    verdicts = {size.name: _wins_at(size) for size in sizes}
-    return _fairly(sizes, decide_together(verdicts, len(GRID), because))
+    cases = {
+        f"{size.name} against {way}": Case(effect, is_excused=size.is_unfinished)
+        for size in sizes
+        for way, effect in zip(FIXED_WAYS, size.effects, strict=True)
+    }
+    return _fairly(sizes, decide_together(cases, len(FIXED_WAYS) * len(GRID), because))
 
 
 @_about_sizes
@@ -192,9 +188,9 @@ def one_beats_three(sizes: list[Triple]) -> Finding:
     """One fixed iteration is more accurate than three where capsules have many dimensions."""
     wide = [size for size in sizes if size.poses == POSES[-1]]
     better = [size for size in wide if size.fixed_one.value > size.fixed_three.value]
-    verdicts = {size.name: decide(difference(size.fixed_one, size.fixed_three)) for size in wide}
+    cases = {size.name: Case(difference(size.fixed_one, size.fixed_three)) for size in wide}
     planned = sum(poses == POSES[-1] for _, poses in GRID)
-    return decide_together(verdicts, planned, f"by the mean in {len(better)} of {len(wide)} sizes")
+    return decide_together(cases, planned, f"by the mean in {len(better)} of {len(wide)} sizes")
 
 
 def largest_finds_three(rows_of: RowsOf) -> Finding:

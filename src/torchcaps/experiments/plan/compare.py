@@ -8,7 +8,7 @@ from torchcaps.core import metric_of
 
 from ..records import Row, by_setting
 from .claim import MISSING, Check, Finding, RowsOf
-from .evidence import Effect, Mean, decide, decide_rows, decide_together, difference, gain
+from .evidence import Case, Effect, Mean, case_of_rows, decide_together, difference, gain
 
 
 def with_spread(row: Row) -> str:
@@ -40,17 +40,17 @@ def larger(
     def check(rows_of: RowsOf) -> Finding:
         rows = by_setting(rows_of(label), metric)
         found = {name: Mean.of_row(row, any_budget=any_budget) for name, row in rows.items()}
-        verdicts = {
-            more if is_distinct else less: decide_rows(
+        compared = {
+            more if is_distinct else less: case_of_rows(
                 difference(found[more], found[less], cases=cases), rows[more], rows[less]
             )
             for more, less in pairs
             if more in found and less in found
         }
-        if not verdicts:
+        if not compared:
             return MISSING
         words = "; ".join(with_spread(rows[name]) for name in names if name in rows)
-        return decide_together(verdicts, len(pairs), words)
+        return decide_together(compared, len(pairs), words)
 
     return check
 
@@ -74,7 +74,7 @@ def larger_metric(
         unit = _unit(more)
         words = (f"{name} {few[name].ours:.2f}{unit} and {many[name].ours:.2f}{unit}" for name in both)
         gains = {name: _of_budget(gain(many[name], few[name]), many[name]) for name in both}
-        verdicts = {name: decide(each, at_least=by) for name, each in gains.items()}
-        return decide_together(verdicts, len(names), "; ".join(words))
+        cases = {name: Case(each, by) for name, each in gains.items()}
+        return decide_together(cases, len(names), "; ".join(words))
 
     return check

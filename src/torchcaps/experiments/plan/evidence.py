@@ -63,11 +63,22 @@ def mean_of(row: Row) -> Mean:
 
 
 class Effect(NamedTuple):
-    """A difference, and half of its 95 % interval; infinite where there are too few seeds to say."""
+    """A difference, and half of its 95 % interval; infinite where there are too few seeds to say.
+
+    Attributes:
+        freedom: Of Student's variable behind the interval.
+    """
 
     size: float
     margin: float
     is_short: bool = False
+    freedom: Number = 1
+
+    def margin_of(self, cases: float) -> float:
+        """Half of the interval that holds for all of so many cases at once (Bonferroni's)."""
+        if self.margin in (0, inf):
+            return self.margin
+        return self.margin * student_quantile(self.freedom, cases) / student_quantile(self.freedom)
 
     def __str__(self) -> str:
         return f"{self.size:+.3g}" + ("" if self.margin == inf else f" ± {self.margin:.2g}")
@@ -85,7 +96,7 @@ def difference(first: Mean, second: Mean, *, cases: int = 1) -> Effect:
     if not error:
         return Effect(size, 0.0, is_short)
     freedom = error**2 / sum(square**2 / left for square, left in squares)
-    return Effect(size, student_quantile(freedom, cases) * sqrt(error), is_short)
+    return Effect(size, student_quantile(freedom, cases) * sqrt(error), is_short, freedom)
 
 
 def gain(more: Row, less: Row) -> Effect:
@@ -113,15 +124,15 @@ def excess(found: Mean, over: Number, *, over_seeds: Number = inf, cases: int = 
         cases: How many settings were tried where one is enough. Some of many are ahead by chance, so the
             interval holds for all of them at once (Bonferroni's).
     """
-    margin = inf
-    if found.spread is not None:
-        error = found.spread * sqrt(1 / found.seeds + 1 / over_seeds)
-        margin = student_quantile(found.seeds - 1, cases) * error
-    return Effect(found.value - over, margin, found.is_short)
+    if found.spread is None:
+        return Effect(found.value - over, inf, found.is_short)
+    freedom = found.seeds - 1
+    margin = student_quantile(freedom, cases) * found.spread * sqrt(1 / found.seeds + 1 / over_seeds)
+    return Effect(found.value - over, margin, found.is_short, freedom)
 
 
 @cache
-def student_quantile(freedom: Number, cases: int = 1) -> float:
+def student_quantile(freedom: Number, cases: float = 1) -> float:
     """The distance from zero that Student's variable exceeds in 5 % of draws.
 
     With several `cases`, any of so many variables exceeds it in at most 5 % of draws (Bonferroni). Student's
@@ -134,36 +145,73 @@ def student_quantile(freedom: Number, cases: int = 1) -> float:
     return sqrt(freedom) * tan(float(angle))
 
 
-def decide(effect: Effect, *, at_least: float = 0.0) -> Verdict:
+def decide(effect: Effect, *, at_least: float = 0.0, all_of: float = 1) -> Verdict:
     """Confirmed where all of the interval lies above `at_least`, not confirmed where none of it does.
 
     It stays open where the seeds cannot tell, and where the protocol of one is shorter than the thesis's, or
     than that of the other.
+
+    Args:
+        effect: The difference.
+        at_least: What it has to be.
+        all_of: How many cases the claim is about, all of which have to show it. Of many, one comes out
+            against it by chance, so that one has to be against it by the interval of all of them at once.
     """
     if effect.is_short:
         return "open"
     if effect.size - effect.margin > at_least:
         return "confirmed"
-    return "not confirmed" if effect.size + effect.margin <= at_least else "open"
+    return "not confirmed" if effect.size + effect.margin_of(all_of) <= at_least else "open"
 
 
-def decide_rows(effect: Effect, *rows: Row, at_least: float = 0.0) -> Verdict:
-    """Decide an effect of rows; a search that ran out of epochs loses nothing by it."""
-    verdict = decide(effect, at_least=at_least)
-    is_cut = any(row.is_cut_short for row in rows)
-    return "open" if verdict == "not confirmed" and is_cut else verdict
+class Case(NamedTuple):
+    """One of several effects that all have to be as large as the claim says.
+
+    Attributes:
+        is_excused: It cannot come out against the claim, because a training was ended too soon.
+    """
+
+    effect: Effect
+    at_least: float = 0.0
+    is_excused: bool = False
+
+    def decided(self, all_of: float = 1) -> Verdict:
+        """The verdict on this case, which is one of `all_of`."""
+        verdict = decide(self.effect, at_least=self.at_least, all_of=all_of)
+        return "open" if verdict == "not confirmed" and self.is_excused else verdict
 
 
-def decide_together(verdicts: dict[str, Verdict], planned: int, because: str) -> Finding:
+def case_of_rows(effect: Effect, *rows: Row, at_least: float = 0.0) -> Case:
+    """An effect of rows as a case; a search that ran out of epochs loses nothing by it."""
+    return Case(effect, at_least, is_excused=any(row.is_cut_short for row in rows))
+
+
+def decide_together(cases: Mapping[str, Case | Verdict], planned: int, because: str) -> Finding:
     """Decide a claim about several cases: one case refutes it, and all planned ones must confirm it."""
-    against = [name for name, verdict in verdicts.items() if verdict == "not confirmed"]
-    if against:
+    if against := _against(cases):
         return Finding("not confirmed", f"{because}; not in {', '.join(against)}")
-    undecided = [name for name, verdict in verdicts.items() if verdict == "open"]
-    if undecided or len(verdicts) < planned or not verdicts:
-        shown = len(verdicts) - len(undecided)
-        return Finding("open", f"{because}; shown in {shown} of {max(planned, len(verdicts))}")
+    all_of, shown = max(planned, len(cases)), sum(_verdict(case) == "confirmed" for case in cases.values())
+    if shown < all_of or not cases:
+        return Finding("open", f"{because}; shown in {shown} of {all_of}")
     return Finding("confirmed", because)
+
+
+def _against(cases: Mapping[str, Case | Verdict]) -> list[str]:
+    """The cases that come out against a claim about all of them.
+
+    Of many, one does so by chance: `number` of them count together where each is against it by the interval
+    of so many cases as there are for each of that number (simes1986improved).
+    """
+    for number in range(len(cases), 0, -1):
+        share = len(cases) / number
+        found = [name for name, case in cases.items() if _verdict(case, share) == "not confirmed"]
+        if len(found) >= number:
+            return found
+    return []
+
+
+def _verdict(case: Case | Verdict, all_of: float = 1) -> Verdict:
+    return case.decided(all_of) if isinstance(case, Case) else case
 
 
 def decide_best(findings: Sequence[Finding], missing: int) -> Finding:
@@ -186,5 +234,5 @@ def decide_best(findings: Sequence[Finding], missing: int) -> Finding:
 def decide_each(effects: Mapping[str, Effect], planned: int, title: str) -> Finding:
     """Decide the claim that several effects all lie above zero."""
     words = ", ".join(f"{name} {effect}" for name, effect in effects.items())
-    verdicts = {name: decide(effect) for name, effect in effects.items()}
-    return decide_together(verdicts, planned, f"{title}: {words or 'no runs'}")
+    cases = {name: Case(effect) for name, effect in effects.items()}
+    return decide_together(cases, planned, f"{title}: {words or 'no runs'}")

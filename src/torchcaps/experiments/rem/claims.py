@@ -10,6 +10,7 @@ from torchcaps.core import metric_of
 
 from ..plan import (
     EXPERIMENTS,
+    Case,
     Check,
     Effect,
     Finding,
@@ -33,7 +34,7 @@ _EFFECT = 0.05  # share of a number by which another has to be lower to count
 ON_BLACK = ("mnist", "fashion_mnist")  # datasets with a black background, where the object is known
 _LOW = 0.6  # share of another entropy that counts as low
 _NEARLY_ALL = 0.95  # share of the couplings
-_Judge = Callable[[Mean, Mean], Verdict]  # of a network without REM and with it
+_AsCase = Callable[[Mean, Mean], Case]  # of a network without REM and with it
 
 
 def thesis_networks(label: str) -> set[str]:
@@ -41,17 +42,15 @@ def thesis_networks(label: str) -> set[str]:
     return {setting.network for setting in EXPERIMENTS[label].settings if setting.thesis}
 
 
-def _in_every_pair(label: str, metric: str, judge: _Judge) -> Check:
+def _in_every_pair(label: str, metric: str, as_case: _AsCase) -> Check:
     """A check of all networks that the thesis has, without REM and with it."""
 
     def check(rows_of: RowsOf) -> Finding:
         networks, unit = thesis_networks(label), metric_of(metric).unit
         pairs = {name: pair for name, pair in pairs_of(rows_of(label), metric).items() if name in networks}
-        verdicts = {name: judge(*map(Mean.of_row, pair)) for name, pair in pairs.items()}
+        cases = {name: as_case(*map(Mean.of_row, pair)) for name, pair in pairs.items()}
         words = (f"{name} {plain.ours:.2f} to {rem.ours:.2f} {unit}" for name, (plain, rem) in pairs.items())
-        return decide_together(
-            verdicts, len(networks), ", ".join(words) or "no network was trained both ways"
-        )
+        return decide_together(cases, len(networks), ", ".join(words) or "no network was trained both ways")
 
     return check
 
@@ -59,7 +58,7 @@ def _in_every_pair(label: str, metric: str, judge: _Judge) -> Check:
 def keeps_accuracy(label: str) -> Check:
     """With REM the quantized accuracy is at most 0.2 points lower, in every pair."""
     return _in_every_pair(
-        label, "quantized_accuracy", lambda plain, rem: decide(difference(rem, plain), at_least=-_LOSS)
+        label, "quantized_accuracy", lambda plain, rem: Case(difference(rem, plain), -_LOSS)
     )
 
 
@@ -68,7 +67,7 @@ def lowers_entropy(label: str) -> Check:
     return _in_every_pair(
         label,
         "entropy",
-        lambda plain, rem: decide(difference(plain, rem), at_least=_EFFECT * plain.value),
+        lambda plain, rem: Case(difference(plain, rem), _EFFECT * plain.value),
     )
 
 
@@ -88,8 +87,8 @@ def most_weights_go(rows_of: RowsOf) -> Finding:
     beyond = excess(Mean.of_row(row), 70)
     gained = difference(Mean.of_row(accuracy.rem), Mean.of_row(accuracy.plain))
     because = f"sparsity {row.ours:.1f} %, {beyond} points from 70, accuracy {gained} points"
-    verdicts = {"the sparsity": decide(beyond), "the accuracy": decide(gained, at_least=-_LOSS)}
-    return decide_together(verdicts, len(verdicts), because)
+    cases = {"the sparsity": Case(beyond), "the accuracy": Case(gained, -_LOSS)}
+    return decide_together(cases, len(cases), because)
 
 
 def fewest_trees(label: str, chosen: Mapping[str, str]) -> Check:
@@ -107,22 +106,22 @@ def fewest_trees(label: str, chosen: Mapping[str, str]) -> Check:
             for name, start in chosen.items()
         }
         pairs = pairs_of(rows_of(label), "entropy")
-        verdicts, words = dict[str, Verdict](), []
+        cases, words = dict[str, Case](), []
         for name in (name for name in chosen if name in pairs):
             others = {other: pairs[other] for other in pairs if other in rivals[name]}
-            verdicts |= _lowest(pairs[name], others)
+            cases |= _lowest(pairs[name], others)
             words += [_both(each, pairs[each]) for each in (name, *others)]
-        if not verdicts:
+        if not cases:
             return Finding("open", f"{', '.join(chosen)}, or what to compare with, was not trained both ways")
-        return decide_together(verdicts, 2 * sum(map(len, rivals.values())), f"bits: {', '.join(words)}")
+        return decide_together(cases, 2 * sum(map(len, rivals.values())), f"bits: {', '.join(words)}")
 
     return check
 
 
-def _lowest(own: Pair, others: Mapping[str, Pair]) -> dict[str, Verdict]:
+def _lowest(own: Pair, others: Mapping[str, Pair]) -> dict[str, Case]:
     """Whether each of others has a higher entropy, as it is and with REM."""
     return {
-        f"{name} {way}": decide(difference(Mean.of_row(row), Mean.of_row(lowest)))
+        f"{name} {way}": Case(difference(Mean.of_row(row), Mean.of_row(lowest)))
         for name, pair in others.items()
         for way, row, lowest in zip(("as it is", "with REM"), pair, own, strict=True)
     }
@@ -164,12 +163,12 @@ def even_at_first(label: str, first: str, best: str) -> Check:
             return Finding("open", finding.because)
         even = Mean.of_values([100 * _even_share(details) for details in found])
         is_short = any(row.budget != "full" for row in rows)
-        verdicts = {
-            "an equal share": decide(excess(even, 100 * _NEARLY_ALL)._replace(is_short=is_short)),
+        cases: dict[str, Case | Verdict] = {
+            "an equal share": Case(excess(even, 100 * _NEARLY_ALL)._replace(is_short=is_short)),
             "the strong ones": finding.verdict,
         }
         because = f"{even.value:.2f} % an equal share after one epoch; strong: {finding.because}"
-        return decide_together(verdicts, len(verdicts), because)
+        return decide_together(cases, len(cases), because)
 
     return check
 
@@ -191,27 +190,27 @@ def fewer_trees_in_every_class(rows_of: RowsOf) -> Finding:
     if not len(plain) or not len(rem):
         return Finding("open", "one of the two has not been looked at")
     is_short = any(row.budget != "full" for row in rows)
-    verdicts: dict[str, Verdict] = {}
+    cases: dict[str, Case] = {}
     for number in range(plain.shape[1]):
         gap = difference(*(Mean.of_values(counts[:, number].tolist()) for counts in (plain, rem)))
-        verdicts[f"class {number}"] = decide(gap._replace(is_short=is_short))
+        cases[f"class {number}"] = Case(gap._replace(is_short=is_short))
     fewer = int((rem.mean(0) < plain.mean(0)).sum())
     because = f"in {fewer} of {plain.shape[1]} classes by the mean of {len(rem)} seeds"
-    return decide_together(verdicts, plain.shape[1], because)
+    return decide_together(cases, plain.shape[1], because)
 
 
 def eleven_levels_suffice(rows_of: RowsOf) -> Finding:
     """With eleven levels accuracy is within a tenth of a point of the best number of levels."""
     label = "fig:quantization levels"
-    verdicts, words = dict[str, Verdict](), []
+    cases, words = dict[str, Case](), []
     for name, found in details_of(rows_of(label)).items():
         if found:
             lost = Mean.of_values([_lost_at_eleven(details) for details in found])
-            verdicts[name] = decide(excess(lost.times(-1), -0.1))
+            cases[name] = Case(excess(lost.times(-1), -0.1))
             words.append(f"{lost.value:.2f} points below the best for {name}")
-    if not verdicts:
+    if not cases:
         return Finding("open", "no network has been looked at")
-    return decide_together(verdicts, len(EXPERIMENTS[label].settings), ", ".join(words))
+    return decide_together(cases, len(EXPERIMENTS[label].settings), ", ".join(words))
 
 
 def _lost_at_eleven(details: Details) -> float:
@@ -245,8 +244,8 @@ def entropy_grows_in_training(rows_of: RowsOf) -> Finding:
         f"first epoch, {last['entropy'].value:.2f} at {100 * last['quantized_accuracy'].value:.2f} % after "
         f"the last, {plain.plain.ours:.2f} without REM"
     )
-    verdicts = {name: decide(effect._replace(is_short=is_short)) for name, effect in effects.items()}
-    return decide_together(verdicts, len(verdicts), because)
+    cases = {name: Case(effect._replace(is_short=is_short)) for name, effect in effects.items()}
+    return decide_together(cases, len(cases), because)
 
 
 def _growth(kept: Sequence[Mapping[str, Series]], key: str) -> Effect:
@@ -281,19 +280,19 @@ def looks_at_the_object(rows_of: RowsOf) -> Finding:
     pairs, even = pairs_of(rows, "on_object_share"), pairs_of(rows, "even_map_share")
     if not pairs:
         return Finding("open", "no pair of networks has been looked at")
-    verdicts, parts = dict[str, Verdict](), []
+    cases, parts = dict[str, Case](), []
     for name, pair in pairs.items():
         least = even[name].rem
-        verdicts |= _beats_both(name, pair, least)
+        cases |= _beats_both(name, pair, least)
         parts.append(f"{name} {pair.plain.ours:.1f} to {pair.rem.ours:.1f} %, an even map {least.ours:.1f} %")
-    return decide_together(verdicts, 2 * len(ON_BLACK), "; ".join(parts))
+    return decide_together(cases, 2 * len(ON_BLACK), "; ".join(parts))
 
 
-def _beats_both(name: str, pair: Pair, even: Row) -> dict[str, Verdict]:
+def _beats_both(name: str, pair: Pair, even: Row) -> dict[str, Case]:
     plain, rem = map(Mean.of_row, pair)
     return {
-        f"{name} against no REM": decide(difference(rem, plain)),
-        f"{name} against an even map": decide(gain(pair.rem, even)._replace(is_short=rem.is_short)),
+        f"{name} against no REM": Case(difference(rem, plain)),
+        f"{name} against an even map": Case(gain(pair.rem, even)._replace(is_short=rem.is_short)),
     }
 
 
@@ -306,9 +305,9 @@ def contributions_matter_more(rows_of: RowsOf) -> Finding:
     if not names:
         return Finding("open", "no network has been looked at in this way")
     falls = [float(np.mean([found[name].ours for name in names])) for found in by]
-    verdicts = {name: decide(gain(by[0][name], by[1][name])) for name in names}
+    cases = {name: Case(gain(by[0][name], by[1][name])) for name in names}
     because = (
         f"the class falls by {falls[0]:.1f} points without the places that contributions name, by "
         f"{falls[1]:.1f} without those that couplings name, by {falls[2]:.1f} without random ones"
     )
-    return decide_together(verdicts, len(EXPERIMENTS[label].settings), because)
+    return decide_together(cases, len(EXPERIMENTS[label].settings), because)

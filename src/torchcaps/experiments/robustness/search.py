@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..plan import (
     MISSING,
+    Case,
     Changes,
     Finding,
     Mean,
@@ -16,7 +17,6 @@ from ..plan import (
     Setting,
     Values,
     Verdict,
-    decide,
     decide_best,
     decide_together,
     difference,
@@ -121,7 +121,7 @@ def _decide_win(capsules: list[Row], others: list[Row]) -> Verdict:
     findings = [
         decide_together(
             {
-                other.network: decide(difference(Mean.of_row(row), Mean.of_row(other), cases=cases))
+                other.network: Case(difference(Mean.of_row(row), Mean.of_row(other), cases=cases))
                 for other in others
             },
             len(WITHOUT_CAPSULES),

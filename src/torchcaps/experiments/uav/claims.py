@@ -12,14 +12,14 @@ from torchcaps.core import UserError, counted
 
 from ..plan import (
     MISSING,
+    Case,
     Check,
     Finding,
     Mean,
     RowsOf,
     Verdict,
-    decide,
+    case_of_rows,
     decide_each,
-    decide_rows,
     decide_together,
     difference,
     excess,
@@ -133,15 +133,15 @@ def finds_more(label: str, ours: Sequence[str], others: Sequence[str], *, any_bu
         pairs = [(one, two) for one in ours for two in others if one in found and two in found]
         if not pairs:
             return MISSING
-        verdicts = {
-            f"{one} over {two}": decide(
+        cases = {
+            f"{one} over {two}": Case(
                 difference(*(Mean.of_row(found[name], any_budget=any_budget) for name in (one, two)))
             )
             for one, two in pairs
         }
         names = dict.fromkeys(name for pair in pairs for name in pair)
         words = "; ".join(f"{name} {found[name].ours:.1f} %" for name in names)
-        return decide_together(verdicts, len(ours) * len(others), f"flights found: {words}")
+        return decide_together(cases, len(ours) * len(others), f"flights found: {words}")
 
     return check
 
@@ -158,8 +158,8 @@ def fewer_updates(label: str, ours: str, other: str, *, late: float = 0.0, any_b
             return MISSING
         effect = difference(*(Mean.of_row(found[name], any_budget=any_budget) for name in (other, ours)))
         words = f"{ours} {found[ours].ours:.1f}, {other} {found[other].ours:.1f} updates, difference {effect}"
-        verdict = decide_rows(effect, found[ours], found[other], at_least=-late)
-        finding = decide_together({ours: verdict}, 1, words)
+        case = case_of_rows(effect, found[ours], found[other], at_least=-late)
+        finding = decide_together({ours: case}, 1, words)
         return _of_all_flights(finding, rows_of(label), ours, other)
 
     return check
@@ -193,8 +193,8 @@ def holds_the_truth(label: str, names: Sequence[str]) -> Check:
         if not means:
             return MISSING
         words = ", ".join(f"{name} {100 * mean.value:.0f} %" for name, mean in means.items())
-        verdicts = {name: decide(excess(mean, 0.95)) for name, mean in means.items()}
-        return decide_together(verdicts, len(names), f"inside: {words}")
+        cases = {name: Case(excess(mean, 0.95)) for name, mean in means.items()}
+        return decide_together(cases, len(names), f"inside: {words}")
 
     return check
 
@@ -210,7 +210,7 @@ def sooner(label: str, ours: str, other: str) -> Check:
         if not saved:
             return MISSING
         effect = excess(Mean.of_values(saved), 0)
-        return decide_together({ours: decide(effect)}, 1, f"updates saved by {ours}: {effect}")
+        return decide_together({ours: Case(effect)}, 1, f"updates saved by {ours}: {effect}")
 
     return check
 

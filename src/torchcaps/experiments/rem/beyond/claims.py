@@ -7,6 +7,7 @@ from statistics import mean
 from ...plan import (
     EXPERIMENTS,
     MISSING,
+    Case,
     Check,
     Finding,
     Mean,
@@ -57,12 +58,12 @@ def _is_low(entropy: Row, accuracy: Row, decided: Row, thesis_entropy: float, ca
     )
     bits, hits, children = map(mean_of, (entropy, accuracy, decided))
     least = _GOOD - _NOISE if hits.value >= _GOOD else _GOOD
-    verdicts = {
-        "the entropy": decide(excess(bits.times(-1), -thesis_entropy / 2, cases=cases)),
-        "the accuracy": decide(excess(hits, least, cases=cases)),
-        "the decided children": decide(excess(children, _FEWEST, cases=cases)),
+    conditions = {
+        "the entropy": Case(excess(bits.times(-1), -thesis_entropy / 2, cases=cases)),
+        "the accuracy": Case(excess(hits, least, cases=cases)),
+        "the decided children": Case(excess(children, _FEWEST, cases=cases)),
     }
-    return decide_together(verdicts, len(verdicts), because)
+    return decide_together(conditions, len(conditions), because)
 
 
 def _planned(network: str) -> int:

@@ -8,12 +8,12 @@ from torchcaps.prune import measure_size, shrink
 
 from ...plan import (
     SMOKE,
+    Case,
     Changes,
     Finding,
     Job,
     Mean,
     RowsOf,
-    decide,
     decide_best,
     decide_together,
     difference,
@@ -83,11 +83,11 @@ def _shrinks(name: str, metrics: dict[str, Mean], whole: Mean, cases: int) -> Fi
         f"{share.value:.1f} % of the operations at {accuracy.value:.2f} % ({name}), as trained "
         f"{whole.value:.2f} %"
     )
-    verdicts = {
-        "the operations": decide(excess(share.times(-1), -50, cases=cases)),
-        "the accuracy": decide(difference(accuracy, whole, cases=cases), at_least=-_KEPT),
+    conditions = {
+        "the operations": Case(excess(share.times(-1), -50, cases=cases)),
+        "the accuracy": Case(difference(accuracy, whole, cases=cases), -_KEPT),
     }
-    return decide_together(verdicts, len(verdicts), because)
+    return decide_together(conditions, len(conditions), because)
 
 
 def weights_stay(rows_of: RowsOf) -> Finding:
@@ -103,8 +103,8 @@ def weights_stay(rows_of: RowsOf) -> Finding:
         f"are zero ({least})"
     )
     missing = sum(setting.variant == _WEIGHTS for setting in _settings()) - len(found)
-    verdicts = {name: decide(excess(share, 90)) for name, share in shares.items()}
-    return decide_together(verdicts, len(verdicts) + max(missing, 0), because)
+    cases = {name: Case(excess(share, 90)) for name, share in shares.items()}
+    return decide_together(cases, len(cases) + max(missing, 0), because)
 
 
 def _setting(name: str, variant: str, changes: Changes) -> TreeSetting:

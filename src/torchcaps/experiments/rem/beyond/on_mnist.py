@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from ...plan import (
     BEYOND,
     SMOKE,
+    Case,
     Changes,
     Experiment,
     Finding,
     Mean,
     RowsOf,
-    Verdict,
-    decide,
     decide_together,
     difference,
     excess,
@@ -29,7 +28,8 @@ from .groups import prune_and_shrink
 LABEL = "beyond:rem-mnist"
 _GAMMA, _DR = "gamma-CapsNet, small", "DR-CapsNet"
 _RECIPES = {_GAMMA: "mnist/gamma_capsnet_small_rem", _DR: "mnist/dr_capsnet_types"}
-_LEVELS: dict[str, int | tuple[int, ...]] = {_GAMMA: (17, 11), _DR: 11}  # an equal share, of 16 hidden capsules or of 10 classes, is a level
+# an equal share, of 16 hidden capsules or of 10 classes, is a level
+_LEVELS: dict[str, int | tuple[int, ...]] = {_GAMMA: (17, 11), _DR: 11}
 _FEW = {"stem_channels": 8, "primary_types": 4}
 _TINY: dict[str, Changes] = {
     _GAMMA: {
@@ -53,9 +53,8 @@ def _means(rows_of: RowsOf, network: str, metrics: Iterable[str]) -> dict[str, d
     return means if len(means) == len((PLAIN, REM)) else None
 
 
-def _keeps_accuracy(means: dict[str, dict[str, Mean]]) -> Verdict:
-    lost = difference(means[REM]["test_accuracy"], means[PLAIN]["test_accuracy"])
-    return decide(lost, at_least=-_KEPT)
+def _keeps_accuracy(means: dict[str, dict[str, Mean]]) -> Case:
+    return Case(difference(means[REM]["test_accuracy"], means[PLAIN]["test_accuracy"]), -_KEPT)
 
 
 def fewer_trees(rows_of: RowsOf) -> Finding:
@@ -64,15 +63,15 @@ def fewer_trees(rows_of: RowsOf) -> Finding:
     if means is None:
         return Finding("open", "the network has not been trained both ways")
     plain, rem = means[PLAIN], means[REM]
-    verdicts = {
-        "the trees": decide(difference(plain["keys"], rem["keys"])),
+    cases = {
+        "the trees": Case(difference(plain["keys"], rem["keys"])),
         "the accuracy": _keeps_accuracy(means),
     }
     because = (
         f"{plain['keys'].value:,.0f} to {rem['keys'].value:,.0f} trees, "
         f"{plain['test_accuracy'].value:.2f} to {rem['test_accuracy'].value:.2f} %"
     )
-    return decide_together(verdicts, len(verdicts), because)
+    return decide_together(cases, len(cases), because)
 
 
 def fewer_operations(rows_of: RowsOf) -> Finding:
@@ -81,15 +80,15 @@ def fewer_operations(rows_of: RowsOf) -> Finding:
     if means is None:
         return Finding("open", "the network has not been trained both ways")
     share = means[REM]["operations_share"]
-    verdicts = {
-        "the operations": decide(excess(share.times(-1), -50)),
+    cases = {
+        "the operations": Case(excess(share.times(-1), -50)),
         "the accuracy": _keeps_accuracy(means),
     }
     because = (
         f"{share.value:.1f} % of the operations, "
         f"{means[PLAIN]['test_accuracy'].value:.2f} to {means[REM]['test_accuracy'].value:.2f} %"
     )
-    return decide_together(verdicts, len(verdicts), because)
+    return decide_together(cases, len(cases), because)
 
 
 def routing_decides(rows_of: RowsOf) -> Finding:
@@ -98,9 +97,9 @@ def routing_decides(rows_of: RowsOf) -> Finding:
     if means is None:
         return Finding("open", "the network has not been trained both ways")
     even = {variant: metrics["accuracy_with_even"] for variant, metrics in means.items()}
-    verdicts = {variant: decide(excess(mean.times(-1), -_EVEN)) for variant, mean in even.items()}
+    cases = {variant: Case(excess(mean.times(-1), -_EVEN)) for variant, mean in even.items()}
     because = ", ".join(f"{variant} {mean.value:.1f} %" for variant, mean in even.items())
-    return decide_together(verdicts, len(verdicts), because)
+    return decide_together(cases, len(cases), because)
 
 
 def _settings() -> tuple[TreeSetting, ...]:
