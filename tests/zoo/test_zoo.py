@@ -338,6 +338,6 @@ def test_the_packaged_networks_are_small_and_the_page_names_those_outside_the_wh
     sizes = {entry.name: entry.bytes for entry in packaged_weights()}
     assert outside < set(sizes)
     assert sum(sizes.values()) < 25e6
-    assert sum(size for name, size in sizes.items() if name not in outside) < 12e6
+    assert sum(size for name, size in sizes.items() if name not in outside) < 13e6
     page = (root / "docs" / "zoo.md").read_text().partition("## Not in the wheel")[2].partition("## Pack")[0]
     assert all(f"`{name}`" in page for name in outside)
