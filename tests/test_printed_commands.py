@@ -27,6 +27,7 @@ from command import completed
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
     ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "benchmarks/README.md",
     ROOT / "docs/gallery/README.md",
