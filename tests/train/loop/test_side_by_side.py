@@ -60,6 +60,19 @@ def test_the_first_error_drops_what_has_not_begun_and_stops_the_rest(tmp_path):
     assert not begun
 
 
+def test_an_error_is_heard_before_the_jobs_that_began_earlier_are_done():
+    stopped = threading.Event()
+
+    def waits():
+        assert stopped.wait(5), "nobody said that another job had failed"
+
+    def fails():
+        raise UserError("of its own")
+
+    with pytest.raises(UserError, match="of its own"):
+        side_by_side([waits, fails], CPU, at_once=2, stop=stopped.set)
+
+
 def test_one_device_is_shared_by_one_run_or_more():
     with pytest.raises(UserError, match="at_once"):
         side_by_side([], CPU, at_once=0)
