@@ -8,7 +8,7 @@ from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.results.gather import rows_of_runs
-from torchcaps.experiments.runner import outdated_runs, pack_runs, set_aside
+from torchcaps.experiments.runner import merge_runs, outdated_runs, pack_runs, set_aside
 from torchcaps.experiments.runner.make import missing_runs
 from torchcaps.train.recipe import recipe_as_json
 
@@ -100,6 +100,7 @@ def test_what_is_set_aside_is_missing_and_kept(runs, tmp_path):
 def test_what_is_set_aside_does_not_travel(runs, tmp_path):
     set_aside(CURVES.planned(**SMOKE), tmp_path)
     assert pack_runs(tmp_path, tmp_path / "runs.tar.gz") == 1
+    assert merge_runs(CURVES, tmp_path, tmp_path / "elsewhere") == 1
 
 
 def test_the_command_tells_and_renews(runs, tmp_path):

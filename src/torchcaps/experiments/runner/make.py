@@ -17,6 +17,7 @@ from ..plan import Experiment, Job, PlannedRun
 from ..records import Budget
 from .visit import StopInTime, Visit
 
+LEFT_BY_RUNS = ("result.json", "error.json")  # one of them is there once a run is over
 _CONTINUES = "the next call continues from its last checkpoint"
 
 
@@ -58,11 +59,7 @@ def run_missing(
 
 def missing_runs(planned: Iterable[PlannedRun], out: Path) -> list[PlannedRun]:
     """The planned runs that have neither a result nor an error, in the order they should be made."""
-    return [
-        run
-        for run in planned
-        if not any((run.folder(out) / name).is_file() for name in ("result.json", "error.json"))
-    ]
+    return [run for run in planned if not any((run.folder(out) / name).is_file() for name in LEFT_BY_RUNS)]
 
 
 def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit, *, concurrency: int) -> None:
