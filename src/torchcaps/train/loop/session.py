@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from torchcaps.core import UserError, derive_seed, generator
+from torchcaps.core import UserError, derive_seed, generator, seeded
 from torchcaps.data import Examples
 from torchcaps.models import Network, build_model
 
@@ -30,14 +29,11 @@ from .warm_start import FindStart, start_from
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-_SEEDING = threading.Lock()  # initial weights come from the global generator, which threads share
-
 
 def seeded_model(recipe: Recipe) -> Network:
     """The model of a recipe with its initial weights."""
     require_memory(recipe)
-    with _SEEDING:
-        torch.manual_seed(derive_seed(recipe.seed, "weights"))
+    with seeded(derive_seed(recipe.seed, "weights")):
         return build_model(recipe.model)
 
 
@@ -179,8 +175,8 @@ class Session:
         Each is to be followed by `step` and `advance`.
         """
         recipe = self.recipe
-        with _SEEDING:
-            torch.manual_seed(derive_seed(recipe.seed, "layers", number))
+        with seeded(derive_seed(recipe.seed, "layers", number)):
+            pass  # layers that draw, such as dropout, do so from here on
         if recipe.data.fresh:
             self.splits.train.renew(generator(recipe.seed, "fresh", number))
         self.step.start_epoch(derive_seed(recipe.seed, "augment", number))
