@@ -191,9 +191,19 @@ def test_models_are_listed_with_their_counts():
     assert set(rows["dr_capsnet_mnist"]) >= {"name", "family", "params", "input", "classes", "paper"}
 
 
-@pytest.mark.slow
 def test_training_writes_tensorboard_events(run):
     assert list((run / "tensorboard").glob("events*"))
+
+
+def test_a_refused_training_leaves_no_tensorboard_events(run, tmp_path):
+    """Whether it is refused before or by its first step, or in the folder of another run."""
+    command = "train", run.parent / "small.yaml", "--device", "cpu", "--tensorboard", "--out"
+    before = sorted(run.rglob("*"))
+    assert torchcaps(*command, run).returncode == 2
+    assert sorted(run.rglob("*")) == before
+    for wrong in ("model.num_classes=3", "model.image_size=44"):
+        assert torchcaps(*command, tmp_path / "run", *setting(wrong)).returncode == 2
+        assert not (tmp_path / "run").exists()
 
 
 def test_a_run_is_evaluated(run):
