@@ -291,10 +291,18 @@ def test_a_run_that_starts_from_a_pretrained_network_goes_on_where_the_package_m
     assert all(torch.allclose(learnt[each], given[each].float(), atol=1e-5) for each in learnt)
 
 
-@pytest.mark.parametrize("command", ["train", "rem"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("train", "mnist/dr_capsnet_minimal"),
+        ("rem", "mnist/dr_capsnet_minimal"),
+        ("pose", "train", "pose/pose_mlp"),
+    ],
+    ids=lambda words: words[0],
+)
 def test_a_misspelt_network_to_start_from_is_refused(command, tmp_path):
     options = ("--set", "start_from=dr_capsnet_minimal.mnst", "--out", tmp_path / "run", "--device", "cpu")
-    done = torchcaps(command, "mnist/dr_capsnet_minimal", *options)
+    done = torchcaps(*command, *options)
     assert "did you mean dr_capsnet_minimal.mnist" in done.stderr
     assert not (tmp_path / "run").exists()
 
