@@ -1,6 +1,7 @@
 """`torchcaps prune` as a person would use it, within this process."""
 
 import json
+import shlex
 
 import pytest
 from typer.testing import CliRunner
@@ -23,7 +24,8 @@ def torchcaps(*arguments):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("prune")
+    folder = tmp_path_factory.mktemp("prune") / "my runs"
+    folder.mkdir()
     (folder / "small.yaml").write_text(RECIPE)
     torchcaps("train", folder / "small.yaml", "--device", "cpu", "--out", folder / "run", "--json")
     return folder / "run"
@@ -36,15 +38,14 @@ def prune(run, *options):
 def test_the_pruned_run_lies_beside_and_the_next_command_is_named(run):
     done = prune(run, "--flops", 0.6)
     folder = run.with_name("run-eagleeye-0.6")
-    assert f"torchcaps train {folder / 'recipe.yaml'}" in done.stdout.replace("\n", "")
     assert "(60." in done.stdout or "(59." in done.stdout
     result = json.loads((folder / "result.json").read_text())
     macs, metrics = result["macs"], result["metrics"]
     assert f"{macs['after']:,} of {macs['before']:,} multiply-adds" in done.stdout
     assert f"test accuracy {metrics['test_accuracy']:.2%} before fine-tuning, the best of 3;" in done.stdout
-    tuned = torchcaps(
-        "train", folder / "recipe.yaml", "--device", "cpu", "--out", f"{folder}-tuned", "--json"
-    )
+    named = shlex.split(done.stdout.partition("fine-tune it with: torchcaps ")[2])
+    assert named == ["train", str(folder / "recipe.yaml"), "--out", f"{folder}-tuned"]
+    tuned = torchcaps(*named, "--device", "cpu", "--json")
     assert json.loads(tuned.stdout)["recipe"]["start_from"] == str(folder)
 
 
