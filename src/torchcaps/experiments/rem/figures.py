@@ -21,7 +21,7 @@ from .tables import MNIST_TABLE, on_rem
 LEVELS = (2, 3, 4, 6, 8, 11, 16, 21, 32, 64)
 
 
-def _keys_per_class(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _keys_per_class(trained: Trained) -> tuple[Metrics, Details]:
     found = analyse(trained.run.model, trained.data, trained.pipeline, levels=11)
     rows = found.as_json()["classes"]
     details = Details(
@@ -31,7 +31,7 @@ def _keys_per_class(trained: Trained, setting: TreeSetting) -> tuple[Metrics, De
     return {"keys": found.dictionary.num_keys, "entropy": found.dictionary.entropy}, details
 
 
-def _levels(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _levels(trained: Trained) -> tuple[Metrics, Details]:
     rows = [
         analyse(trained.run.model, trained.data, trained.pipeline, levels=levels).as_json()
         for levels in LEVELS
@@ -45,9 +45,9 @@ def _levels(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
     )
 
 
-def _distribution(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _distribution(trained: Trained) -> tuple[Metrics, Details]:
     """The share of couplings to the predicted class at each level, over all children and images."""
-    network = trained.at_epoch(setting.epoch)
+    network = trained.at_epoch(trained.setting.epoch)
     keys = collect_keys(network.model, trained.data, trained.pipeline, levels=11)
     shares = np.array([_shares(keys, number) for number in range(keys.num_classes)])
     whole = np.bincount(keys.indices.ravel(), minlength=11) / keys.indices.size
@@ -61,13 +61,13 @@ def _shares(keys: Keys, number: int) -> list[float]:
     return (np.bincount(of_class.ravel(), minlength=11) / max(of_class.size, 1)).round(6).tolist()
 
 
-def _one_epoch(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
-    network = trained.at_epoch(setting.epoch)
+def _one_epoch(trained: Trained) -> tuple[Metrics, Details]:
+    network = trained.at_epoch(trained.setting.epoch)
     found = analyse(network.model, trained.data, trained.pipeline, levels=11).as_json()
     return {key: found[key] for key in ("quantized_accuracy", "entropy", "keys")}, Details()
 
 
-def _along_training(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _along_training(trained: Trained) -> tuple[Metrics, Details]:
     """Sparsity, accuracy and entropy after each epoch that the run kept."""
     rows = []
     for epoch in trained.run.recipe.keep_epochs:
