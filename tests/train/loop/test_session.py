@@ -1,6 +1,5 @@
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import nn
 
 from torchcaps.core import UserError
@@ -14,7 +13,7 @@ from torchcaps.train.machine import launch
 from torchcaps.train.recipe import build
 
 from accuracy import assert_as_accurate_as
-from small_runs import DIGITS, small_recipe
+from small_runs import DIGITS, assert_same_weights, small_recipe
 
 
 def test_every_epoch_draws_anew_and_can_be_repeated():
@@ -81,8 +80,7 @@ def test_images_that_stay_in_files_train_the_same_network(tmp_path, monkeypatch)
     session = Session(launch(machine), settings, None)
     assert not session.splits.train.is_in_memory
     assert train(settings, tmp_path / "files", machine)["metrics"] == expected["metrics"]
-    memory, files = (load_file(tmp_path / name / "weights.safetensors") for name in ("memory", "files"))
-    assert all(torch.equal(values, files[name]) for name, values in memory.items())
+    assert_same_weights(tmp_path / "memory", tmp_path / "files")
 
 
 def test_gradients_with_channels_last_are_as_accurate_as_plain_ones():
@@ -144,8 +142,7 @@ def test_a_run_with_fresh_examples_continues_to_the_same_weights(tmp_path):
     train(build(POSES), tmp_path / "whole", machine)
     train(build({**POSES, "epochs": 2}), tmp_path / "parts", machine)
     train(build(POSES), tmp_path / "parts", machine, resume=True)
-    whole, parts = (load_file(tmp_path / name / "weights.safetensors") for name in ("whole", "parts"))
-    assert all(torch.equal(values, parts[name]) for name, values in whole.items())
+    assert_same_weights(tmp_path / "whole", tmp_path / "parts")
 
 
 @pytest.mark.gpu

@@ -2,13 +2,11 @@ import threading
 from functools import partial
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from torchcaps.core import UserError
 from torchcaps.train import Machine, side_by_side, train
 
-from small_runs import SHIFTED_DIGITS, small_recipe
+from small_runs import SHIFTED_DIGITS, assert_same_weights, small_recipe
 
 CPU = Machine(device="cpu")
 
@@ -21,10 +19,7 @@ def test_runs_side_by_side_learn_what_they_learn_alone(tmp_path):
     assert [result["seed"] for result in results] == [1, 2]
     for seed, recipe in recipes.items():
         train(recipe, tmp_path / f"alone-{seed}", CPU)
-        alone, beside = (
-            load_file(tmp_path / f"{name}-{seed}" / "weights.safetensors") for name in ("alone", "beside")
-        )
-        assert all(torch.equal(values, beside[name]) for name, values in alone.items())
+        assert_same_weights(tmp_path / f"alone-{seed}", tmp_path / f"beside-{seed}")
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 9])
