@@ -29,7 +29,7 @@ def saved_rows(folder):
 
 
 def assert_same_weights(first, second):
-    """Two files hold the same bits; of the folder of a run, that of the weights it ended with."""
+    """Two files of weights are equal to the bit; the folder of a run stands for those that it ended with."""
     paths = (path / "weights.safetensors" if path.is_dir() else path for path in (first, second))
     one, other = map(load_file, paths)
     assert one.keys() == other.keys()
