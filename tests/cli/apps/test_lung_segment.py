@@ -185,8 +185,6 @@ def test_a_volume_without_spacing_is_refused(run, tmp_path):
 
 
 def test_a_mask_of_another_size_is_named(run, prepared, tmp_path):
-    import shutil
-
     copy = tmp_path / "copy"
     shutil.copytree(prepared, copy)
     Image.fromarray(np.zeros((16, 32), np.uint8)).save(copy / "masks" / "a_1.png")
