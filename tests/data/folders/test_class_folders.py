@@ -29,7 +29,7 @@ from torchcaps.data.twin import FOLDER_TWIN
 from torchcaps.train import recipe_for_data
 from torchcaps.train.pipeline import Source
 from torchcaps.train.recipe import Data
-from torchcaps.train.recipe.fit_to_data import name_dataset
+from torchcaps.train.recipe.fitted import name_dataset
 from torchcaps.train.tasks import task_named
 
 
