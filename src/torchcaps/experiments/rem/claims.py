@@ -163,9 +163,8 @@ def even_at_first(label: str, first: str, best: str) -> Check:
         if not found:
             return Finding("open", finding.because)
         even = Mean.of_values([100 * _even_share(details) for details in found])
-        is_short = any(row.budget != "full" for row in rows)
         verdicts = {
-            "an equal share": decide(excess(even, 100 * _NEARLY_ALL)._replace(is_short=is_short)),
+            "an equal share": _decide_details(excess(even, 100 * _NEARLY_ALL), rows),
             "the strong ones": finding.verdict,
         }
         because = f"{even.value:.2f} % an equal share after one epoch; strong: {finding.because}"
@@ -190,11 +189,10 @@ def fewer_trees_in_every_class(rows_of: RowsOf) -> Finding:
     )
     if not len(plain) or not len(rem):
         return Finding("open", "one of the two has not been looked at")
-    is_short = any(row.budget != "full" for row in rows)
     verdicts: dict[str, Verdict] = {}
     for number in range(plain.shape[1]):
         gap = difference(*(Mean.of_values(counts[:, number].tolist()) for counts in (plain, rem)))
-        verdicts[f"class {number}"] = decide(gap._replace(is_short=is_short))
+        verdicts[f"class {number}"] = _decide_details(gap, rows)
     fewer = int((rem.mean(0) < plain.mean(0)).sum())
     because = f"in {fewer} of {plain.shape[1]} classes by the mean of {len(rem)} seeds"
     return decide_together(verdicts, plain.shape[1], because)
@@ -224,12 +222,12 @@ def entropy_grows_in_training(rows_of: RowsOf) -> Finding:
 
     Low means below six tenths of what the network without REM has.
     """
-    found = details_of(rows_of("fig:acc_vs_pp")).get("DR-CapsNet+REM", ())
+    rows = rows_of("fig:acc_vs_pp")
+    found = details_of(rows).get("DR-CapsNet+REM", ())
     kept = [details.series for details in found if len(details.series["epoch"]) > 1]
     plain = pairs_of(rows_of("tab:mnist-pruned-params"), "entropy").get("DR-CapsNet")
     if not kept or plain is None:
         return Finding("open", "no training kept more than one epoch, or there is none without REM")
-    is_short = any(row.budget != "full" for row in rows_of("fig:acc_vs_pp"))
     first, last = (
         {key: Mean.of_values([float(series[key][at]) for series in kept]) for key in _ALONG_TRAINING}
         for at in (0, -1)
@@ -245,8 +243,13 @@ def entropy_grows_in_training(rows_of: RowsOf) -> Finding:
         f"first epoch, {last['entropy'].value:.2f} at {100 * last['quantized_accuracy'].value:.2f} % after "
         f"the last, {plain.plain.ours:.2f} without REM"
     )
-    verdicts = {name: decide(effect._replace(is_short=is_short)) for name, effect in effects.items()}
+    verdicts = {name: _decide_details(effect, rows) for name, effect in effects.items()}
     return decide_together(verdicts, len(verdicts), because)
+
+
+def _decide_details(effect: Effect, rows: Rows) -> Verdict:
+    """Decide an effect that was found in the details of the runs behind some rows."""
+    return decide(effect._replace(is_short=any(row.budget != "full" for row in rows)))
 
 
 def _growth(kept: Sequence[Mapping[str, Series]], key: str) -> Effect:
