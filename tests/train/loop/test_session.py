@@ -1,14 +1,11 @@
 import pytest
 import torch
-from torch import nn
 
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
-from torchcaps.layers import BatchNorm2d
 from torchcaps.models import build_model
 from torchcaps.train import Evaluation, Machine, train
 from torchcaps.train.loop import Session
-from torchcaps.train.loop.session import is_better_with_channels_last
 from torchcaps.train.machine import launch
 from torchcaps.train.recipe import build
 
@@ -106,13 +103,6 @@ def test_gradients_with_channels_last_are_as_accurate_as_plain_ones():
     found = [weight.grad for weight in session.network.parameters()]
     for mine, plain, exact in zip(found, *map(plain_gradients, (torch.float32, torch.float64)), strict=True):
         assert_as_accurate_as(mine, plain, exact)
-
-
-def test_a_batch_norm_of_pytorch_keeps_a_network_from_channels_last_on_a_cpu():
-    network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
-    assert not is_better_with_channels_last(network, torch.device("cpu"))
-    assert is_better_with_channels_last(network, torch.device("cuda"))
-    assert is_better_with_channels_last(nn.Sequential(network[0], BatchNorm2d(2)), torch.device("cpu"))
 
 
 POSES = {

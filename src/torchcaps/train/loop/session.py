@@ -18,10 +18,12 @@ from ..averaging import AveragedWeights, LearntWeights
 from ..evaluate import evaluate
 from ..objective import Objective
 from ..optimizer import make_optimizer, make_schedule
-from ..pipeline import Pipeline, Splits, source_of
+from ..pipeline import Pipeline
 from ..recipe import Recipe, require_memory
+from ..source import Splits, source_of
 from ..tasks import Evaluation
 from ..techniques import AnnealedTraining, PrunedTraining, Technique
+from .channels_last import is_better_with_channels_last, use_channels_last
 from .checkpoint import Checkpoint, SessionState
 from .step import CapturedStep, TrainStep, Work
 from .warm_start import FindStart, start_from
@@ -35,22 +37,6 @@ def seeded_model(recipe: Recipe) -> Network:
     require_memory(recipe)
     with seeded(derive_seed(recipe.seed, "weights")):
         return build_model(recipe.model)
-
-
-def use_channels_last(network: nn.Module) -> None:
-    """Give convolutions the memory layout that is fastest on CPUs and GPUs; capsule matrices keep theirs."""
-    for module in network.modules():
-        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
-            module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-
-def is_better_with_channels_last(network: nn.Module, device: torch.device) -> bool:
-    """Whether channels last makes convolutions faster and no result less accurate.
-
-    On a CPU a batch norm of PyTorch rounds much more with channels last; ours does not.
-    """
-    loses_accuracy = any(type(module) is nn.BatchNorm2d for module in network.modules())
-    return device.type == "cuda" or (device.type == "cpu" and not loses_accuracy)
 
 
 def technique_of(recipe: Recipe, network: nn.Module) -> Technique:
