@@ -2,15 +2,15 @@ import json
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
-from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.results.gather import rows_of_runs
 from torchcaps.experiments.runner import merge_runs, outdated_runs, pack_runs, set_aside
 from torchcaps.experiments.runner.make import missing_runs
 from torchcaps.train.recipe import recipe_as_json
+
+from command import torchcaps
 
 CURVES = EXPERIMENTS["fig:fix_vs_ann"]
 SMOKE = {"budget": "smoke", "seeds": 1}
@@ -104,15 +104,13 @@ def test_what_is_set_aside_does_not_travel(runs, tmp_path):
 
 
 def test_the_command_tells_and_renews(runs, tmp_path):
-    command = ["reproduce", CURVES.label, "--budget", "smoke", "--seeds", "1", "--minutes", "0"]
-    command += ["--out", str(tmp_path), "--results", str(tmp_path / "pages"), "--device", "cpu"]
-    told = CliRunner().invoke(app, command)
-    assert "2 of them with an older recipe or older data, --renew makes these again" in told.output.replace(
-        "\n", " "
-    )
-    renewed = CliRunner().invoke(app, [*command, "--renew"])
-    assert "2 runs with an older recipe or older data set aside" in renewed.output
-    assert "--renew makes" not in renewed.output.replace("\n", " ")
+    command = ["reproduce", CURVES.label, "--budget", "smoke", "--seeds", 1, "--minutes", 0]
+    command += ["--out", tmp_path, "--results", tmp_path / "pages", "--device", "cpu"]
+    told = torchcaps(*command)
+    assert "2 of them with an older recipe or older data, --renew makes these again" in told
+    renewed = torchcaps(*command, "--renew")
+    assert "2 runs with an older recipe or older data set aside" in renewed
+    assert "--renew makes" not in renewed
 
 
 def test_a_setting_that_changed_makes_its_results_outdated(runs, tmp_path):
