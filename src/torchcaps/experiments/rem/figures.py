@@ -12,7 +12,7 @@ from torchcaps.prune import count_sparsity
 
 from ..plan import Claim, register
 from ..records import Details, Rows
-from . import claims
+from . import figure_claims
 from .drawing import chart_distributions, chart_keys, chart_levels, chart_training
 from .reuse import SHARED_RUNS, Look, Metrics, Trained, look_again, reused
 from .setting import TreeSetting
@@ -124,7 +124,7 @@ _figure(
     settings=_BOTH,
     metrics=("keys", "entropy"),
     draw=chart_keys,
-    claim=Claim("Every class has fewer parse trees with REM.", claims.fewer_trees_in_every_class),
+    claim=Claim("Every class has fewer parse trees with REM.", figure_claims.fewer_trees_in_every_class),
 )
 _figure(
     "fig:quantization levels",
@@ -138,7 +138,7 @@ _figure(
     draw=chart_levels,
     claim=Claim(
         "With 11 levels the accuracy is about the best, by our rule within a tenth of a point.",
-        claims.eleven_levels_suffice,
+        figure_claims.eleven_levels_suffice,
     ),
 )
 _figure(
@@ -150,7 +150,7 @@ _figure(
     draw=chart_distributions,
     claim=Claim(
         "With REM couplings are sparser: more of them, by our rule by a twentieth, are rounded to zero.",
-        claims.compare("fig:capsnetq_vscapsnetrem", "weak_share", "DR-CapsNet+Q", "DR-CapsNet+REM"),
+        figure_claims.compare("fig:capsnetq_vscapsnetrem", "weak_share", "DR-CapsNet+Q", "DR-CapsNet+REM"),
     ),
 )
 _EPOCHS = (
@@ -165,7 +165,7 @@ _figure(
     metrics=("quantized_accuracy", "entropy", "keys"),
     claim=Claim(
         "After one epoch the entropy is low, by our rule below six tenths of that at the best.",
-        claims.is_low("tab:acc_nopruning_epochs", *(setting.name for setting in _EPOCHS)),
+        figure_claims.is_low("tab:acc_nopruning_epochs", *(setting.name for setting in _EPOCHS)),
     ),
 )
 _figure(
@@ -178,7 +178,7 @@ _figure(
     claim=Claim(
         "After one epoch nearly all couplings, by our rule 95 %, are an equal share; fewer are strong than "
         "at the best.",
-        claims.even_at_first("fig:cij_nopruning_all", *(setting.name for setting in _EPOCHS)),
+        figure_claims.even_at_first("fig:cij_nopruning_all", *(setting.name for setting in _EPOCHS)),
     ),
 )
 _figure(
@@ -191,6 +191,6 @@ _figure(
     claim=Claim(
         "Entropy is low at first, because routing does not discriminate yet, and grows with the accuracy; "
         "it ends low, by our rule below six tenths of that without REM.",
-        claims.entropy_grows_in_training,
+        figure_claims.entropy_grows_in_training,
     ),
 )
