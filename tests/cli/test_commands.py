@@ -191,9 +191,19 @@ def test_models_are_listed_with_their_counts():
     assert set(rows["dr_capsnet_mnist"]) >= {"name", "family", "params", "input", "classes", "paper"}
 
 
-@pytest.mark.slow
 def test_training_writes_tensorboard_events(run):
     assert list((run / "tensorboard").glob("events*"))
+
+
+def test_a_refused_training_leaves_no_tensorboard_events(run, tmp_path):
+    """Whether it is refused before or by its first step, or in the folder of another run."""
+    command = "train", run.parent / "small.yaml", "--device", "cpu", "--tensorboard", "--out"
+    before = sorted(run.rglob("*"))
+    assert torchcaps(*command, run).returncode == 2
+    assert sorted(run.rglob("*")) == before
+    for wrong in ("model.num_classes=3", "model.image_size=44"):
+        assert torchcaps(*command, tmp_path / "run", *setting(wrong)).returncode == 2
+        assert not (tmp_path / "run").exists()
 
 
 def test_a_run_is_evaluated(run):
@@ -281,10 +291,18 @@ def test_a_run_that_starts_from_a_pretrained_network_goes_on_where_the_package_m
     assert all(torch.allclose(learnt[each], given[each].float(), atol=1e-5) for each in learnt)
 
 
-@pytest.mark.parametrize("command", ["train", "rem"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("train", "mnist/dr_capsnet_minimal"),
+        ("rem", "mnist/dr_capsnet_minimal"),
+        ("pose", "train", "pose/pose_mlp"),
+    ],
+    ids=lambda words: words[0],
+)
 def test_a_misspelt_network_to_start_from_is_refused(command, tmp_path):
     options = ("--set", "start_from=dr_capsnet_minimal.mnst", "--out", tmp_path / "run", "--device", "cpu")
-    done = torchcaps(command, "mnist/dr_capsnet_minimal", *options)
+    done = torchcaps(*command, *options)
     assert "did you mean dr_capsnet_minimal.mnist" in done.stderr
     assert not (tmp_path / "run").exists()
 

@@ -147,13 +147,14 @@ def test_weights_with_a_strange_header_are_named(tmp_path, header):
 )
 def test_a_full_disk_is_told_from_a_file_that_cannot_be_written(error, kind, tmp_path):
     def fill(draft):
+        draft.write_text("half")
         raise error
 
     write_text(tmp_path / "a.txt", "before")
     with pytest.raises(UserError, match="what was there before is kept") as caught:
         write_atomically(tmp_path / "a.txt", fill)
     assert type(caught.value) is kind
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.txt": "before"}
 
 
 @pytest.mark.parametrize("name", ["", "/", "..", "pages"])
@@ -163,3 +164,9 @@ def test_a_folder_is_not_written_as_a_file(name, tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"cannot write .*: .*; what was there before is kept"):
         write_text(Path(name), "words")
     assert [path.name for path in tmp_path.iterdir()] == ["pages"]
+
+
+def test_a_folder_that_cannot_be_made_is_explained(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(UserError, match=r"cannot write .*(exists|[Nn]ot a directory)"):
+        write_json(tmp_path / "file" / "result.json", {})

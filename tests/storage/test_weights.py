@@ -47,6 +47,11 @@ def test_a_cut_file_is_an_error_that_names_it(tmp_path):
         load_weights(path)
 
 
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match="no weights at"):
+        load_weights(tmp_path / "none")
+
+
 @pytest.mark.parametrize(
     ("stored", "own", "problem"),
     [

@@ -2,6 +2,9 @@
 
 import json
 
+import torch
+from safetensors.torch import load_file
+
 from torchcaps.train import Silent, build
 
 MODEL = {"name": "dr_capsnet_tiny_test", "image_size": 28, "num_classes": 10, "decoder": "none"}
@@ -23,6 +26,14 @@ def small_recipe(**changes):
 
 def saved_rows(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def assert_same_weights(first, second):
+    """Two files of weights are equal to the bit; the folder of a run stands for those that it ended with."""
+    paths = (path / "weights.safetensors" if path.is_dir() else path for path in (first, second))
+    one, other = map(load_file, paths)
+    assert one.keys() == other.keys()
+    assert all(torch.equal(values, other[name]) for name, values in one.items())
 
 
 def timeless(folder):

@@ -2,7 +2,6 @@ import math
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from torchcaps.core import UserError
@@ -14,7 +13,7 @@ from torchcaps.train.machine import launch
 from torchcaps.train.optimizer import make_optimizer, make_schedule
 from torchcaps.train.run import inspect_run
 
-from small_runs import SHIFTED_DIGITS, Killer, saved_rows, small_recipe, timeless
+from small_runs import SHIFTED_DIGITS, Killer, assert_same_weights, saved_rows, small_recipe, timeless
 
 CPU = Machine(device="cpu")
 STEPS, EPOCHS = 5, 6
@@ -274,8 +273,7 @@ def test_a_killed_run_resumes_to_the_same_bits(optim, epoch, tmp_path, monkeypat
         train(recipe(optim), cut, CPU, watcher=Killer(epoch))
     assert train(recipe(optim), cut, CPU, resume=True)["metrics"] == expected["metrics"]
     assert timeless(cut) == timeless(whole)
-    first, second = (load_file(folder / "weights.safetensors") for folder in (whole, cut))
-    assert all(torch.equal(values, second[name]) for name, values in first.items())
+    assert_same_weights(whole, cut)
     states = [torch.load(folder / "last.ckpt", weights_only=True) for folder in (whole, cut)]
     assert all(torch.equal(values, states[1]["model"][name]) for name, values in states[0]["model"].items())
 

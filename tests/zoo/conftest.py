@@ -6,8 +6,8 @@ import torch
 from torchcaps.models import build_model, config_as_json
 from torchcaps.storage import read_json, save_weights, write_json, write_text
 from torchcaps.train import build
-from torchcaps.train.pipeline import source_of
 from torchcaps.train.run import card_of, write_recipe
+from torchcaps.train.source import source_of
 from torchcaps.zoo import Entry, Packing, pack_run
 
 RECIPES = {

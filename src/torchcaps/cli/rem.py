@@ -17,7 +17,6 @@ from .terminal import (
     LevelsOption,
     OtherData,
     Precision,
-    ProgressBar,
     Quiet,
     choose_device,
     choose_machine,
@@ -28,6 +27,7 @@ from .terminal import (
     say_chosen,
     working,
 )
+from .train import train_fitted
 
 if TYPE_CHECKING:
     from torchcaps.pages import RunSummary
@@ -145,13 +145,11 @@ def _training(
 
 
 def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
-    from torchcaps.train import load_run, train
-    from torchcaps.zoo import find_run
+    from torchcaps.train import load_run
 
     if not is_quiet:
         say_chosen(training.fitted)
-    with ProgressBar(is_shown=not is_quiet) as bar:
-        train(training.recipe, training.folder, machine, resume=True, watcher=bar, find_start=find_run)
+    train_fitted(training.fitted, training.folder, machine, resume=True, is_shown=not is_quiet)
     return load_run(training.folder)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -29,7 +30,7 @@ from .terminal import (
 )
 
 if TYPE_CHECKING:
-    from torchcaps.train import Recipe, TrainResult
+    from torchcaps.train import Fitted, Machine, Recipe, TrainResult, Watcher
 
 
 def command(
@@ -49,18 +50,17 @@ def command(
     json: Json = False,
 ) -> None:
     """Train a model as a recipe says, on its data or yours."""
-    from torchcaps.train import Several, TensorBoard, recipe_for_data, run_name, train
-    from torchcaps.zoo import find_run
+    from torchcaps.train import TensorBoard, recipe_for_data, run_name
 
     fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir, devices=devices)
     settings, folder = fitted.recipe, out or Path("runs") / run_name(recipe, fitted)
     if not quiet and is_first_process():
         say_chosen(fitted)
     machine = choose_machine(device, precision, data_dir, devices=devices, quiet=quiet)
-    with ProgressBar(is_shown=not (json or quiet)) as bar:
-        events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
-        watcher = Several(bar, *events)
-        result = train(settings, folder, machine, resume=resume, watcher=watcher, find_start=find_run)
+    events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
+    result = train_fitted(
+        fitted, folder, machine, resume=resume, is_shown=not (json or quiet), watchers=events
+    )
     if not is_first_process():
         return
     if json:
@@ -73,6 +73,24 @@ def command(
         typer.echo(hint)
     if can_be_explained(folder):
         typer.echo(f"see why it decides as it does: torchcaps explain {quote(str(folder))} test:0")
+
+
+def train_fitted(
+    fitted: Fitted,
+    folder: Path,
+    machine: Machine,
+    *,
+    resume: bool,
+    is_shown: bool,
+    watchers: Sequence[Watcher] = (),
+) -> TrainResult:
+    """Train a recipe that was fitted to its data, with a bar; it may start from a pretrained network."""
+    from torchcaps.train import Several, train
+    from torchcaps.zoo import find_run
+
+    with ProgressBar(is_shown=is_shown) as bar:
+        watcher = Several(bar, *watchers)
+        return train(fitted.recipe, folder, machine, resume=resume, watcher=watcher, find_start=find_run)
 
 
 def can_be_explained(folder: Path) -> bool:

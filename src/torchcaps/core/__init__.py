@@ -41,7 +41,7 @@ from .rotation import (
     rotation_matrices,
     rotations_of_6d,
 )
-from .seeding import derive_seed, digest_of, generator
+from .seeding import derive_seed, digest_of, generator, seeded
 from .sides import ImageSize, Sides, sides
 from .squash import pose_lengths, squash, squash_divisor, squash_exponential
 from .symmetry import group_table
@@ -124,6 +124,7 @@ __all__ = [
     "rotation_matrices",
     "rotations_of_6d",
     "say_truth",
+    "seeded",
     "shown",
     "sides",
     "sketching",

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
+
+_SEEDING = threading.Lock()  # layers draw their first weights from one generator, which threads share
 
 
 def digest_of(text: str) -> bytes:
@@ -22,3 +27,14 @@ def derive_seed(seed: int, *purpose: str | int) -> int:
 def generator(seed: int, *purpose: str | int, device: torch.device | str = "cpu") -> torch.Generator:
     """A generator on `device`, seeded for one purpose."""
     return torch.Generator(device).manual_seed(derive_seed(seed, *purpose))
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """While open, weights of new layers follow from `seed`; other threads wait before they seed any.
+
+    Afterwards the generator that all layers share goes on from where it is.
+    """
+    with _SEEDING:
+        torch.manual_seed(seed)
+        yield

@@ -6,20 +6,18 @@ Its figures stand beside ours.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from .our_data import RECUT_SVHN
 from .plan import (
     BEYOND,
     MISSING,
     SMOKE,
     THESIS_SEEDS,
+    Case,
     Changes,
     Experiment,
     Finding,
     RowsOf,
     Setting,
-    decide,
     decide_together,
     excess,
     mean_of,
@@ -49,44 +47,36 @@ _SMALL_CHANGES: Changes = {
 }
 
 
-class _Training(NamedTuple):
-    """A network on a dataset, its recipe and what is changed in it."""
+def _trained(name: str, recipe: str, thesis: float | None = None, changes: Changes | None = None) -> Setting:
+    """A packaged recipe, or a variant that was tried before or beside it.
 
-    dataset: str
-    network: str
-    recipe: str
-    thesis: float | None = None  # the accuracy that it prints of the network as it is, without REM
-    changes: Changes = {}  # noqa: RUF012  never written to
-
-    @property
-    def name(self) -> str:
-        return f"{self.dataset}, {self.network}"
-
-    @property
-    def is_packaged(self) -> bool:
-        """Whether this is a packaged recipe as it is; others were tried before or beside it."""
-        return not self.changes
-
-
-def _dr_on_fashion(words: str, changes: Changes) -> _Training:
-    return _Training(
-        "Fashion-MNIST", f"DR-CapsNet, {words}", "fashion_mnist/dr_capsnet_modern", 92.76, changes
+    `thesis` is the accuracy that the thesis prints of the network as it is, without REM.
+    """
+    return Setting(
+        name=name,
+        recipe=recipe,
+        changes=changes or {},
+        thesis={} if thesis is None else {"test_accuracy": thesis},
+        note="a variant of the packaged recipe" if changes else "",
     )
 
 
-_TRAININGS = (
-    _Training(
-        "MNIST",
-        "Efficient-CapsNet, decoder",
+def _dr_on_fashion(words: str, changes: Changes) -> Setting:
+    name = f"Fashion-MNIST, DR-CapsNet, {words}"
+    return _trained(name, "fashion_mnist/dr_capsnet_modern", 92.76, changes)
+
+
+_SETTINGS = (
+    _trained(
+        "MNIST, Efficient-CapsNet, decoder",
         "mnist/efficient_capsnet_modern",
         changes={**_UPRIGHT, "epochs": 120, "batch_size": 128, "compile": False},
     ),
-    _Training("Fashion-MNIST", "Efficient-CapsNet, decoder", "fashion_mnist/efficient_capsnet_modern", 93.31),
-    _Training("CIFAR-10", "Efficient-CapsNet", "cifar10/efficient_capsnet_modern", 81.53),
-    _Training("SVHN", "Efficient-CapsNet", "svhn/efficient_capsnet_modern", 93.64),
-    _Training(
-        "Fashion-MNIST",
-        "DR-CapsNet",
+    _trained("Fashion-MNIST, Efficient-CapsNet, decoder", "fashion_mnist/efficient_capsnet_modern", 93.31),
+    _trained("CIFAR-10, Efficient-CapsNet", "cifar10/efficient_capsnet_modern", 81.53),
+    _trained("SVHN, Efficient-CapsNet", "svhn/efficient_capsnet_modern", 93.64),
+    _trained(
+        "Fashion-MNIST, DR-CapsNet",
         "cifar10/dr_capsnet_modern",
         92.76,
         {
@@ -95,16 +85,15 @@ _TRAININGS = (
             "optim.weight_decay": 1e-3,
         },
     ),
-    _Training("CIFAR-10", "DR-CapsNet", "cifar10/dr_capsnet_modern", 79.93),
-    _Training("MNIST", "DR-CapsNet, decoder", "mnist/dr_capsnet_modern"),
-    _Training("MNIST", "gamma-CapsNet", "mnist/gamma_capsnet_modern"),
+    _trained("CIFAR-10, DR-CapsNet", "cifar10/dr_capsnet_modern", 79.93),
+    _trained("MNIST, DR-CapsNet, decoder", "mnist/dr_capsnet_modern"),
+    _trained("MNIST, gamma-CapsNet", "mnist/gamma_capsnet_modern"),
     _dr_on_fashion("nothing erased", {**_NO_DECAY, **_TWO_PIXELS}),
-    _Training("CIFAR-10", "DR-CapsNet at 32 px", "cifar10/dr_capsnet_32_modern", 79.93),
-    _Training("Fashion-MNIST", "DeepCaps, decoder", "fashion_mnist/deepcaps_modern", 92.36),
-    _Training("CIFAR-10", "DeepCaps, decoder", "cifar10/deepcaps_modern", 90.80, _SMALL_CHANGES),
-    _Training(
-        "MNIST",
-        "Efficient-CapsNet, decoder, 300 epochs",
+    _trained("CIFAR-10, DR-CapsNet at 32 px", "cifar10/dr_capsnet_32_modern", 79.93),
+    _trained("Fashion-MNIST, DeepCaps, decoder", "fashion_mnist/deepcaps_modern", 92.36),
+    _trained("CIFAR-10, DeepCaps, decoder", "cifar10/deepcaps_modern", 90.80, _SMALL_CHANGES),
+    _trained(
+        "MNIST, Efficient-CapsNet, decoder, 300 epochs",
         "mnist/efficient_capsnet_modern",
         changes=_UPRIGHT,
     ),
@@ -124,10 +113,9 @@ _TRAININGS = (
     _dr_on_fashion("decoder, one pixel", {**_DECODED, **_NO_DECAY}),
     _dr_on_fashion("decoder, one pixel, decay", _DECODED),
     _dr_on_fashion("one pixel, decay", {}),
-    _Training("CIFAR-10", "DeepCaps, decoder, turned, 100 epochs, decay", "cifar10/deepcaps_modern", 90.80),
-    _Training(
-        "MNIST",
-        "Efficient-CapsNet, decoder, slanted, 300 epochs, decay",
+    _trained("CIFAR-10, DeepCaps, decoder, turned, 100 epochs, decay", "cifar10/deepcaps_modern", 90.80),
+    _trained(
+        "MNIST, Efficient-CapsNet, decoder, slanted, 300 epochs, decay",
         "mnist/efficient_capsnet_modern",
     ),
 )
@@ -135,16 +123,16 @@ _TRAININGS = (
 
 def reaches_the_thesis(rows_of: RowsOf) -> Finding:
     """The mean accuracy of every packaged recipe lies above the thesis's, beyond the spread of its seeds."""
-    deciding = {training.name for training in _TRAININGS if training.is_packaged and training.thesis}
+    deciding = {setting.name for setting in _SETTINGS if setting.thesis and not setting.changes}
     found = by_setting(rows_of(LABEL), "test_accuracy")
     rows = [row for name, row in found.items() if name in deciding and row.thesis is not None]
     if not rows:
         return MISSING
-    verdicts = {
-        row.setting: decide(excess(mean_of(row), row.thesis or 0.0, over_seeds=THESIS_SEEDS)) for row in rows
+    cases = {
+        row.setting: Case(excess(mean_of(row), row.thesis or 0.0, over_seeds=THESIS_SEEDS)) for row in rows
     }
     words = "; ".join(f"{with_spread(row)} (thesis {row.thesis:.2f})" for row in rows)
-    return decide_together(verdicts, len(deciding), words)
+    return decide_together(cases, len(deciding), words)
 
 
 register(
@@ -156,16 +144,7 @@ register(
         gpu_minutes=150,
         seeds=3,
         budgets={"smoke": SMOKE},
-        settings=tuple(
-            Setting(
-                name=training.name,
-                recipe=training.recipe,
-                changes=training.changes,
-                thesis={} if training.thesis is None else {"test_accuracy": training.thesis},
-                note="" if training.is_packaged else "a variant of the packaged recipe",
-            )
-            for training in _TRAININGS
-        ),
+        settings=_SETTINGS,
         claims=(
             our_claim(
                 "With modern training, every packaged recipe gives more than the accuracy of the thesis, "

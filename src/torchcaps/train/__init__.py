@@ -19,7 +19,7 @@ from .machine import Machine, check_machine, device_of, has_native_bf16, launch,
 from .numbered import NumberedImages, is_numbered
 from .objective import LossSettings, Objective
 from .optimizer import Optim
-from .pipeline import Batch, Pipeline, Source
+from .pipeline import Batch, Pipeline
 from .predict import (
     Predictor,
     fit_to_data,
@@ -61,6 +61,7 @@ from .run import (
     provenance,
     require_no_run,
 )
+from .source import Source
 from .tasks import TASKS, Answer, AnyTask, Evaluation, Task, task_named
 from .techniques import Annealing
 

@@ -94,22 +94,26 @@ class Objective:
         for name, value in self.settings.task_loss.schedule(epoch).items():
             self._now[name].fill_(value)
 
-    def __call__(
-        self, output: Output, targets: Targets, images: Tensor, *, is_training: bool = True
-    ) -> Tensor:
-        """The loss of this epoch; `images` are what the decoder should draw."""
-        settings = self.settings
-        loss = settings.task_loss(output, targets, **(self._now if is_training else self._final))
-        if output.reconstruction is not None:
-            error = reconstruction_loss(output.reconstruction.float(), images)
-            loss = loss + settings.reconstruction * error
-        if is_training and self.reads_couplings:
-            loss = loss + settings.coupling_entropy * _entropy_of_couplings(output, targets)
+    def __call__(self, output: Output, targets: Targets, images: Tensor) -> Tensor:
+        """The loss of this epoch in training; `images` are what the decoder should draw."""
+        loss = self._of_answers(output, targets, images, self._now)
+        if self.reads_couplings:
+            loss = loss + self.settings.coupling_entropy * _entropy_of_couplings(output, targets)
         return loss
 
     def evaluate(self, output: Output, targets: Targets, images: Tensor) -> Tensor:
         """The loss with its final values: losses of different epochs must compare."""
-        return self(output, targets, images, is_training=False)
+        return self._of_answers(output, targets, images, self._final)
+
+    def _of_answers(
+        self, output: Output, targets: Targets, images: Tensor, values: Mapping[str, Tensor]
+    ) -> Tensor:
+        """The task's loss with some values of what changes with the epochs, and the error of a decoder."""
+        loss = self.settings.task_loss(output, targets, **values)
+        if output.reconstruction is None:
+            return loss
+        error = reconstruction_loss(output.reconstruction.float(), images)
+        return loss + self.settings.reconstruction * error
 
 
 def _entropy_of_couplings(output: Output, targets: Targets) -> Tensor:

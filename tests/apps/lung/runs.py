@@ -3,8 +3,8 @@
 from torchcaps.models import create_model
 from torchcaps.storage import save_weights
 from torchcaps.train import build
-from torchcaps.train.pipeline import source_of
 from torchcaps.train.run import card_of, write_recipe
+from torchcaps.train.source import source_of
 
 
 def untrained_run(folder, name="segcaps_tiny_test", **data):

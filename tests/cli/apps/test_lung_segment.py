@@ -7,9 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
-from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.models import create_model
 from torchcaps.storage import save_weights, write_json, write_text
@@ -144,7 +142,7 @@ def test_segment_of_a_picture_gives_pixels(run, tmp_path):
 def refused(*arguments):
     """The message that the command ends with."""
     with pytest.raises(UserError) as caught:
-        CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+        torchcaps(*arguments)
     message = str(caught.value)
     assert "\n" not in message
     return message
@@ -185,8 +183,6 @@ def test_a_volume_without_spacing_is_refused(run, tmp_path):
 
 
 def test_a_mask_of_another_size_is_named(run, prepared, tmp_path):
-    import shutil
-
     copy = tmp_path / "copy"
     shutil.copytree(prepared, copy)
     Image.fromarray(np.zeros((16, 32), np.uint8)).save(copy / "masks" / "a_1.png")

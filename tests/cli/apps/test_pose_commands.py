@@ -6,16 +6,15 @@ import shutil
 import pytest
 import torch
 from PIL import Image
-from typer.testing import CliRunner
 
-import torchcaps.viz
-from torchcaps.cli.main import app
+from torchcaps import viz
 from torchcaps.cli.train import summary
 from torchcaps.core import UserError, rotation_angle
 from torchcaps.data.rendering import load_meshes, save_meshes
 from torchcaps.train.recipe import read_recipe
 
-CLI = CliRunner()
+from command import completed, torchcaps
+
 SCENE = """
 resolution: [32, 32]
 rotations: {kind: random, count: 40}
@@ -28,21 +27,13 @@ TINY = (
 )
 
 
-def call(*arguments):
-    found = CLI.invoke(app, [*map(str, arguments)])
-    if found.exception and not isinstance(found.exception, SystemExit):
-        raise found.exception
-    assert found.exit_code == 0, found.output
-    return found.stdout
-
-
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pose")
     (folder / "scene.yaml").write_text(SCENE, encoding="utf-8")
     out = folder / "rendered"
     told = json.loads(
-        call("pose", "render", folder / "scene.yaml", "--out", out, "--engine", "torch", "--json")
+        torchcaps("pose", "render", folder / "scene.yaml", "--out", out, "--engine", "torch", "--json")
     )
     assert told == {"folder": str(out), "images": 80, "rendered": 80}
     return out
@@ -52,7 +43,7 @@ def rendered(tmp_path_factory):
 def run(rendered, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "run"
     sets = [part for each in TINY for part in ("--set", each)]
-    call(
+    torchcaps(
         "pose",
         "train",
         "pose/em_posenet_markley",
@@ -70,10 +61,10 @@ def run(rendered, tmp_path_factory):
 
 
 def test_eval_says_whether_the_uncertainty_holds(run):
-    found = json.loads(call("pose", "eval", run, "--device", "cpu", "--json"))
+    found = json.loads(torchcaps("pose", "eval", run, "--device", "cpu", "--json"))
     assert 0 <= found["covered"] <= 1
     assert 0 <= found["rotation_error"] <= 180
-    assert "of the images" in call("pose", "eval", run, "--device", "cpu")
+    assert "of the images" in torchcaps("pose", "eval", run, "--device", "cpu")
 
 
 @pytest.mark.parametrize(
@@ -86,19 +77,23 @@ def test_an_error_up_to_symmetry_is_shown_where_a_class_has_one(
     recipe = json.loads((copy / "recipe.json").read_text())
     recipe["loss"]["symmetries"] = symmetries
     (copy / "recipe.json").write_text(json.dumps(recipe))
-    printed = call("pose", "eval", copy, "--device", "cpu")
+    printed = torchcaps("pose", "eval", copy, "--device", "cpu")
     assert "median rotation error" in printed
     assert ("up to symmetry" in printed) == is_shown
     assert ("stated for 90%, up to symmetry: " in printed) == is_shown
     image = sorted((rendered / "images/cube").rglob("*.png"))[0]
-    assert ("° off up to symmetry, " in call("pose", "predict", copy, image, "--device", "cpu")) == is_shown
+    assert (
+        "° off up to symmetry, " in torchcaps("pose", "predict", copy, image, "--device", "cpu")
+    ) == is_shown
     told = summary(json.loads((copy / "result.json").read_text()), read_recipe(copy), copy)
     assert ("up to symmetry" in told) == is_shown
 
 
 def test_predict_gives_class_rotation_and_uncertainty_and_draws_the_object(run, rendered, tmp_path):
     image = sorted((rendered / "images/cube").rglob("*.png"))[0]
-    (row,) = json.loads(call("pose", "predict", run, image, "--out", tmp_path, "--device", "cpu", "--json"))
+    (row,) = json.loads(
+        torchcaps("pose", "predict", run, image, "--out", tmp_path, "--device", "cpu", "--json")
+    )
     assert row["class"] in ("cube", "tetrahedron")
     assert sum(value**2 for value in row["rotation"]) == pytest.approx(1, abs=1e-3)
     assert len(row["euler"]) == 3
@@ -106,17 +101,19 @@ def test_predict_gives_class_rotation_and_uncertainty_and_draws_the_object(run, 
     assert row["truth"] is None
     with Image.open(row["files"][0]) as picture:
         assert picture.size[0] > 2 * 256
-    words = call("pose", "predict", run, image, "--device", "cpu")
+    words = torchcaps("pose", "predict", run, image, "--device", "cpu")
     assert "Euler angles" in words
     assert "within" in words
 
 
 def test_the_error_of_an_image_of_the_run_is_told_and_drawn(run, tmp_path, monkeypatch):
     drawn = []
-    draw = torchcaps.viz.draw_side_by_side
-    monkeypatch.setattr(torchcaps.viz, "draw_side_by_side", lambda *a, **k: drawn.append(k) or draw(*a, **k))
+    draw = viz.draw_side_by_side
+    monkeypatch.setattr(viz, "draw_side_by_side", lambda *a, **k: drawn.append(k) or draw(*a, **k))
     numbers = [f"test:{number}" for number in range(6)]
-    rows = json.loads(call("pose", "predict", run, *numbers, "--out", tmp_path, "--device", "cpu", "--json"))
+    rows = json.loads(
+        torchcaps("pose", "predict", run, *numbers, "--out", tmp_path, "--device", "cpu", "--json")
+    )
     for name, row, labels in zip(numbers, rows, drawn, strict=True):
         truth = row["truth"]
         off = rotation_angle(torch.tensor(row["rotation"]), torch.tensor(truth["rotation"]))
@@ -127,38 +124,37 @@ def test_the_error_of_an_image_of_the_run_is_told_and_drawn(run, tmp_path, monke
         left, right = labels["captions"]
         assert (left[0], left[1]) == (name, f"in truth: {truth['class']}")
         assert (right[0], right[-1]) == (row["class"], told)
-        assert told in call("pose", "predict", run, name, "--device", "cpu")
+        assert told in torchcaps("pose", "predict", run, name, "--device", "cpu")
 
 
 def test_predict_says_why_it_draws_nothing(run, rendered, tmp_path):
     image = sorted((rendered / "images/cube").rglob("*.png"))[0]
     (rendered / "meshes.npz").rename(tmp_path / "meshes.npz")
     try:
-        arguments = ["pose", "predict", run, image, "--out", tmp_path / "pictures", "--device", "cpu"]
-        found = CLI.invoke(app, [*map(str, arguments)])
+        found = completed("pose", "predict", run, image, "--out", tmp_path / "pictures", "--device", "cpu")
     finally:
         (tmp_path / "meshes.npz").rename(rendered / "meshes.npz")
-    assert found.exit_code == 0
+    assert found.returncode == 0
     assert "no pictures: the objects of the run are not found here; give --meshes" in found.stderr
 
 
 def test_a_recipe_given_as_an_option_is_answered_with_its_place():
-    found = CLI.invoke(app, ["pose", "train", "--recipe", "pose/pose_mlp"])
-    assert found.exit_code == 2
+    found = completed("pose", "train", "--recipe", "pose/pose_mlp")
+    assert found.returncode == 2
     assert "A recipe is an argument, without an option" in " ".join(found.stderr.split())
 
 
 def test_an_image_of_the_data_is_predicted_by_its_number(run, tmp_path):
     arguments = ("test:3", "--out", tmp_path, "--device", "cpu", "--json")
-    (row,) = json.loads(call("pose", "predict", run, *arguments))
+    (row,) = json.loads(torchcaps("pose", "predict", run, *arguments))
     assert row["files"] == [str(tmp_path / "test-3-pose.png")]
-    (plain,) = json.loads(call("predict", run, "test:3", "--device", "cpu", "--json"))
+    (plain,) = json.loads(torchcaps("predict", run, "test:3", "--device", "cpu", "--json"))
     assert row["rotation"] == pytest.approx(plain["rotation"], abs=1e-5)
 
 
 def test_an_image_of_another_size_is_fitted(run, tmp_path):
     Image.new("L", (50, 70), 30).save(tmp_path / "tall.png")
-    assert "Euler" in call("pose", "predict", run, tmp_path / "tall.png", "--device", "cpu")
+    assert "Euler" in torchcaps("pose", "predict", run, tmp_path / "tall.png", "--device", "cpu")
 
 
 def test_meshes_with_the_classes_in_another_order_are_drawn(run, rendered, tmp_path):
@@ -166,13 +162,13 @@ def test_meshes_with_the_classes_in_another_order_are_drawn(run, rendered, tmp_p
     save_meshes(meshes, load_meshes(rendered / "meshes.npz").in_order(("tetrahedron", "cube")))
     drawn = []
     for name, arguments in {"own": (), "turned": ("--meshes", meshes)}.items():
-        call("pose", "predict", run, image, "--out", tmp_path / name, *arguments, "--device", "cpu")
+        torchcaps("pose", "predict", run, image, "--out", tmp_path / name, *arguments, "--device", "cpu")
         drawn += [path.read_bytes() for path in (tmp_path / name).iterdir()]
     assert drawn[0] == drawn[1]
 
 
 def test_meshes_alone_can_be_written(tmp_path):
-    assert "objects 2" in call("pose", "render", "--out", tmp_path, "--meshes-only")
+    assert "objects 2" in torchcaps("pose", "render", "--out", tmp_path, "--meshes-only")
     assert (tmp_path / "meshes.npz").is_file()
     assert not (tmp_path / "images").exists()
 
@@ -181,7 +177,7 @@ def test_a_run_without_calibration_says_how_to_get_one(run, rendered):
     (run / "calibration.json").rename(run / "aside.json")
     image = sorted((rendered / "images/cube").rglob("*.png"))[0]
     with pytest.raises(UserError, match="torchcaps pose eval"):
-        call("pose", "predict", run, image, "--device", "cpu")
+        torchcaps("pose", "predict", run, image, "--device", "cpu")
     (run / "aside.json").rename(run / "calibration.json")
 
 
@@ -193,11 +189,11 @@ def test_weights_of_another_epoch_are_calibrated_anew(run, rendered):
     )
     image = sorted((rendered / "images/cube").rglob("*.png"))[0]
     with pytest.raises(UserError, match="is not calibrated; torchcaps pose eval"):
-        call("pose", "predict", run, image, "--device", "cpu")
-    call("pose", "eval", run, "--device", "cpu")
+        torchcaps("pose", "predict", run, image, "--device", "cpu")
+    torchcaps("pose", "eval", run, "--device", "cpu")
     assert json.loads(path.read_text(encoding="utf-8")) == json.loads(known)
 
 
 def test_an_unknown_engine_is_answered_with_the_known_ones(tmp_path):
     with pytest.raises(UserError, match="known: auto, blender, opengl, torch"):
-        call("pose", "render", "--out", tmp_path, "--engine", "povray")
+        torchcaps("pose", "render", "--out", tmp_path, "--engine", "povray")

@@ -9,9 +9,8 @@ import urllib.request
 
 import pytest
 from explorer.conftest import save_run
-from typer.testing import CliRunner
 
-from torchcaps.cli.main import app
+from command import completed, torchcaps
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +51,15 @@ def test_the_page_is_there_until_it_is_interrupted(run):
 
 
 def test_a_folder_that_is_not_there_is_one_sentence():
-    done = CliRunner().invoke(app, ["app", "nowhere"])
-    assert "neither a folder nor" in str(done.exception)
+    done = completed("app", "nowhere")
+    assert done.returncode == 2
+    assert "neither a folder nor" in done.stderr
 
 
 def test_explain_writes_the_explorer_as_one_file(run, tmp_path):
     names = ["test:3", "test:5"]
-    options = ["--explorer", "--out", str(tmp_path), "--device", "cpu", "--json"]
-    done = CliRunner().invoke(app, ["explain", str(run), *names, *options])
-    assert done.exit_code == 0, done.exception
-    found = json.loads(done.stdout)
+    options = "--explorer", "--out", tmp_path, "--device", "cpu", "--json"
+    found = json.loads(torchcaps("explain", run, *names, *options))
     assert found["images"] == names
     assert [path.name for path in tmp_path.iterdir()] == ["explorer.html"]
     assert found["bytes"] == (tmp_path / "explorer.html").stat().st_size

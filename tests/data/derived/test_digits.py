@@ -17,8 +17,8 @@ from torchcaps.data import (
 from torchcaps.data.corrupt import blur
 from torchcaps.data.derived import multi
 from torchcaps.data.derived.affnist_style import affine_versions
-from torchcaps.train.pipeline import Source
 from torchcaps.train.recipe import Data
+from torchcaps.train.source import Source
 from torchcaps.train.tasks import task_named
 
 BASE = "base=synthetic_mnist"

@@ -27,9 +27,9 @@ from torchcaps.data import (
 from torchcaps.data.folders.class_folders import open_class_folders
 from torchcaps.data.twin import FOLDER_TWIN
 from torchcaps.train import recipe_for_data
-from torchcaps.train.pipeline import Source
 from torchcaps.train.recipe import Data
-from torchcaps.train.recipe.fit_to_data import name_dataset
+from torchcaps.train.recipe.fitted import name_dataset
+from torchcaps.train.source import Source
 from torchcaps.train.tasks import task_named
 
 

@@ -10,17 +10,9 @@ from experiments.made_rows import a_row
 
 from torchcaps.data import write_twin
 from torchcaps.experiments import EXPERIMENTS
-from torchcaps.experiments.backbones.claims import (
-    FIGURE_CLAIMS,
-    PHOTOGRAPH_CLAIMS,
-    TABLE_CLAIMS,
-    TRUNKS,
-    WAYS,
-    baseline_name,
-    capsnet_name,
-    published_name,
-)
+from torchcaps.experiments.backbones.claims import FIGURE_CLAIMS, PHOTOGRAPH_CLAIMS, TABLE_CLAIMS
 from torchcaps.experiments.backbones.footprint import count_costs, measure_inference, measure_training
+from torchcaps.experiments.backbones.names import TRUNKS, WAYS, baseline_name, capsnet_name, published_name
 from torchcaps.experiments.plan import PlannedRun
 from torchcaps.experiments.records import Protocol, load_rows
 from torchcaps.experiments.results import gather_runs, judged_figures

@@ -5,7 +5,8 @@ import torch
 from experiments.made_rows import a_row
 
 from torchcaps.experiments import EXPERIMENTS
-from torchcaps.experiments.lung.claims import CLAIMS, METRIC, MODELS, SHARES, draw_figure, setting_name
+from torchcaps.experiments.lung.claims import CLAIMS, METRIC, MODELS, SHARES, setting_name
+from torchcaps.experiments.lung.figure import draw_figure
 from torchcaps.experiments.lung.measure import measure_costs, summarise_dice
 from torchcaps.experiments.records import Protocol
 from torchcaps.models import create_model

@@ -21,7 +21,7 @@ def test_a_result_is_read_with_what_older_ones_lack(tmp_path):
     found = read(tmp_path)
     assert (found.metrics, found.recipe) == (GOOD["metrics"], RECIPE)
     assert (found.facts.seed, found.facts.epochs, found.facts.epochs_allowed) == (42, 2, 2)
-    assert (found.annealing, found.data_protocol) == ((), 1)
+    assert (found.annealing, found.data_protocol, found.facts.concurrency) == ((), 1, None)
     found = read(tmp_path, annealing=[{"iterations": 1}, {"iterations": 2}], data_protocol=3)
     assert (found.annealing, found.data_protocol) == (({"iterations": 1}, {"iterations": 2}), 3)
 

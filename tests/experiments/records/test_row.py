@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
-from experiments.made_rows import a_result, a_row, a_run
+from experiments.made_rows import a_row, a_run
 
 from torchcaps.core import UserError
 from torchcaps.core.metric import metric_of
@@ -81,7 +81,6 @@ def test_every_metric_of_an_experiment_has_words_and_a_direction():
     assert metric_of("sparsity").better == "higher"
 
 
-def test_a_result_tells_its_epochs_and_how_many_shared_the_device():
-    assert a_result(test_accuracy=0.5).facts.concurrency is None
+def test_rows_of_one_metric_are_found_by_their_settings():
     rows = [a_row("a", "entropy", 1.0), a_row("a", "keys", 2.0), a_row("b", "keys", 3.0)]
     assert {name: row.ours for name, row in by_setting(rows, "keys").items()} == {"a": 2.0, "b": 3.0}

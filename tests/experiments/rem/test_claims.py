@@ -8,6 +8,14 @@ from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.records import Details, Protocol
 from torchcaps.experiments.rem import claims
 from torchcaps.experiments.rem.beyond.claims import detected_better, half_the_entropy
+from torchcaps.experiments.rem.figure_claims import (
+    compare,
+    eleven_levels_suffice,
+    entropy_grows_in_training,
+    even_at_first,
+    fewer_trees_in_every_class,
+    is_low,
+)
 from torchcaps.experiments.rem.setting import PLAIN, REM, pairs_of
 
 QUICK = Protocol(budget="quick", epochs=2)
@@ -154,15 +162,15 @@ def test_most_weights_are_more_than_seventy_percent_and_are_not_missed(sparsity,
 
 def test_two_settings_are_compared():
     rows = [row("early", "entropy", 1.0), row("late", "entropy", 9.0)]
-    assert claims.compare("x", "entropy", "early", "late")(lambda label: rows).verdict == "confirmed"
-    assert claims.compare("x", "entropy", "late", "early")(lambda label: rows).verdict == "not confirmed"
-    assert claims.compare("x", "entropy", "late", "never")(lambda label: rows).verdict == "open"
+    assert compare("x", "entropy", "early", "late")(lambda label: rows).verdict == "confirmed"
+    assert compare("x", "entropy", "late", "early")(lambda label: rows).verdict == "not confirmed"
+    assert compare("x", "entropy", "late", "never")(lambda label: rows).verdict == "open"
 
 
 @pytest.mark.parametrize(("early", "verdict"), [(5.0, "confirmed"), (5.8, "not confirmed")])
 def test_an_entropy_is_low_below_six_tenths_of_another(early, verdict):
     rows = [row("early", "entropy", early), row("late", "entropy", 9.0)]
-    assert claims.is_low("x", "early", "late")(lambda label: rows).verdict == verdict
+    assert is_low("x", "early", "late")(lambda label: rows).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -183,7 +191,7 @@ def test_couplings_have_to_be_even_at_first_and_less_strong_than_at_the_best(eve
         details = [Details(series={"levels": levels, "shares": each}) for each in shown]
         return tuple(a_run(strong / 100, each, seed=seed) for seed, each in enumerate(details))
 
-    check = claims.even_at_first("x", "first", "best")
+    check = even_at_first("x", "first", "best")
     rows = [a_row("best", "strong_share", 1.0, seeds=3)]
     if even:
         rows.append(a_row("first", "strong_share", strong, runs=runs_of(even)))
@@ -198,7 +206,7 @@ def test_two_seeds_that_scatter_confirm_nothing():
         row("Q", "weak_share", 0.01925, seeds=2, spread=0.0002),
         row("REM", "weak_share", 0.02835, seeds=2, spread=0.0274),
     ]
-    assert claims.compare("x", "weak_share", "Q", "REM")(lambda label: rows).verdict == "open"
+    assert compare("x", "weak_share", "Q", "REM")(lambda label: rows).verdict == "open"
 
 
 @pytest.mark.parametrize(("rem", "verdict"), [([3, 4], "confirmed"), ([3, 9], "not confirmed")])
@@ -207,19 +215,19 @@ def test_trees_are_counted_class_by_class(rem, verdict):
         row("DR-CapsNet+Q", "keys", 14, {"keys": [5, 9]}),
         row("DR-CapsNet+REM", "keys", sum(rem), {"keys": rem}),
     ]
-    found = claims.fewer_trees_in_every_class(lambda label: rows)
+    found = fewer_trees_in_every_class(lambda label: rows)
     assert found.verdict == verdict
-    assert claims.fewer_trees_in_every_class(lambda label: rows[:1]).verdict == "open"
+    assert fewer_trees_in_every_class(lambda label: rows[:1]).verdict == "open"
     single = [
         row("DR-CapsNet+Q", "keys", 14, {"keys": [5, 9]}, seeds=1),
         row("DR-CapsNet+REM", "keys", 7, {"keys": rem}, seeds=1),
     ]
-    assert claims.fewer_trees_in_every_class(lambda label: single).verdict == "open"
+    assert fewer_trees_in_every_class(lambda label: single).verdict == "open"
     short = [
         row("DR-CapsNet+Q", "keys", 14, {"keys": [5, 9]}),
         row("DR-CapsNet+REM", "keys", 7, {"keys": rem}, protocols=(QUICK,)),
     ]
-    assert claims.fewer_trees_in_every_class(lambda label: short).verdict == "open"
+    assert fewer_trees_in_every_class(lambda label: short).verdict == "open"
 
 
 def test_trees_whose_number_scatters_are_not_counted_as_fewer():
@@ -236,7 +244,7 @@ def test_trees_whose_number_scatters_are_not_counted_as_fewer():
         )
         for name, counts in (("DR-CapsNet+Q", (1, 6, 11)), ("DR-CapsNet+REM", (2, 3, 4)))
     ]
-    assert claims.fewer_trees_in_every_class(lambda label: rows).verdict == "open"
+    assert fewer_trees_in_every_class(lambda label: rows).verdict == "open"
 
 
 @pytest.mark.parametrize(("at_eleven", "verdict"), [(0.995, "confirmed"), (0.990, "not confirmed")])
@@ -245,7 +253,7 @@ def test_eleven_levels_are_measured_against_the_best(at_eleven, verdict):
 
     def found(names, seeds=3):
         rows = [row(name, "entropy", 9.0, curve, seeds=seeds) for name in names]
-        return claims.eleven_levels_suffice(lambda label: rows).verdict
+        return eleven_levels_suffice(lambda label: rows).verdict
 
     both = ("DR-CapsNet+Q", "DR-CapsNet+REM")
     assert found(both) == verdict
@@ -272,9 +280,9 @@ def test_entropy_is_followed_along_training(entropy, accuracy, verdict):
         found = [row("DR-CapsNet+REM", "entropy", 2.0, curve, **changes)]
         return lambda label: found if label == "fig:acc_vs_pp" else table(label)
 
-    assert claims.entropy_grows_in_training(rows()).verdict == verdict
+    assert entropy_grows_in_training(rows()).verdict == verdict
     for changes in ({"seeds": 1}, {"protocols": (QUICK,)}):
-        assert claims.entropy_grows_in_training(rows(**changes)).verdict == "open"
+        assert entropy_grows_in_training(rows(**changes)).verdict == "open"
 
 
 @pytest.mark.parametrize(("rem", "verdict"), [(9.4, "confirmed"), (4.2, "not confirmed")])
@@ -427,9 +435,9 @@ def test_areas_are_compared_of_seeds_that_saw_the_same_images():
         claims.most_weights_go,
         GAMMA_HAS_FEWEST,
         EFFICIENT_HAS_FEWEST,
-        claims.fewer_trees_in_every_class,
-        claims.eleven_levels_suffice,
-        claims.entropy_grows_in_training,
+        fewer_trees_in_every_class,
+        eleven_levels_suffice,
+        entropy_grows_in_training,
         claims.decoder_keeps_trees,
         claims.draws_more_than_the_class,
         claims.looks_at_the_object,

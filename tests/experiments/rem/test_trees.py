@@ -2,18 +2,16 @@ import json
 from dataclasses import asdict, replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
-from experiments.made_rows import a_pair, a_row
+from experiments.made_rows import a_pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parse.traces import random_layers
 
-from torchcaps.core import UserError
 from torchcaps.experiments import EXPERIMENTS, LABELS
 from torchcaps.experiments.plan import Job, Outcome
-from torchcaps.experiments.records import Details, RunResult
+from torchcaps.experiments.records import RunResult
 from torchcaps.experiments.rem import trees
 from torchcaps.experiments.rem.trees import (
     LABEL,
@@ -25,7 +23,7 @@ from torchcaps.experiments.rem.trees import (
     unpack_tree,
     walk_trees,
 )
-from torchcaps.experiments.results import summarise
+from torchcaps.experiments.results import gather_runs, summarise
 from torchcaps.models import create_model
 from torchcaps.parse import parse_tree, quantized
 from torchcaps.prune import Lobster
@@ -156,10 +154,15 @@ def test_a_run_says_how_many_capsules_and_the_first_seed_brings_trees(trained, t
         assert len(details.trees) == details.pictures["images"].shape[0] == 4
 
 
-def test_without_the_first_seed_there_is_nothing_to_draw():
-    rows = [a_row("parse CapsNet+Q", "entropy", 1.0, details=Details(series={"in_tree": np.array([1.0])}))]
-    with pytest.raises(UserError, match="first seed, which has no run yet"):
-        draw_trees(rows)
+def test_before_the_run_of_the_first_seed_there_is_a_page_without_a_picture(trained, tmp_path):
+    experiment = EXPERIMENTS[LABEL]
+    for run in list(experiment.planned("smoke", seeds=2))[2:]:
+        job = Job(run, tmp_path, CPU, Silent())
+        grow_trees(job)
+        assert job.run.seed == 43
+    assert gather_runs(experiment, tmp_path, tmp_path, budget="smoke", command="c") > 0
+    assert not (tmp_path / f"{experiment.slug}.png").exists()
+    assert ".png" not in (tmp_path / f"{experiment.slug}.md").read_text()
 
 
 def rows_of(table, **changes):

@@ -2,18 +2,20 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from torchcaps.core.metric import metric_of
 from torchcaps.experiments import EXPERIMENTS
-from torchcaps.experiments.plan import Job, join_changes
+from torchcaps.experiments.plan import Job, Outcome, join_changes
 from torchcaps.experiments.robustness import affnist
 from torchcaps.experiments.robustness.networks import CONV, SHARED, VIT, small_networks, without_capsules
 from torchcaps.inspection import count_parameters
 from torchcaps.models import build_model
 from torchcaps.prune import count_sparsity
+from torchcaps.storage import DiskError
 from torchcaps.suites.viewpoint import views_of
 from torchcaps.train import Machine, Run, Silent
 
@@ -119,3 +121,31 @@ def test_an_under_trained_network_has_its_own_entropy_and_sparsity(tmp_path, mon
     assert found["undertrained_sparsity"] == count_sparsity(model)["sparsity"] > 0
     unpruned = replace(run, recipe=replace(recipe, pruning=None))
     assert "undertrained_sparsity" not in affnist._undertrained(unpruned, None)
+
+
+def test_epochs_that_were_kept_stay_until_there_is_a_result(tmp_path, monkeypatch):
+    """A run whose result could not be written is looked at again, its under-trained network too."""
+    network, outcome = SimpleNamespace(folder=tmp_path), Outcome.of_training(TRAINED)
+    kept = tmp_path / "epoch-2.safetensors"
+    kept.touch()
+    monkeypatch.setattr(Job, "train_network", lambda job: (network, outcome))
+    monkeypatch.setattr(affnist, "look_at", lambda *_: {"accuracy": 0.8})
+    monkeypatch.setattr(affnist, "_undertrained", lambda *_: {"undertrained_accuracy": 0.7})
+    run = next(EXPERIMENTS["tab:results-affnist"].planned("smoke"))
+    job = Job(run, tmp_path / "out", Machine(device="cpu"), Silent())
+    with monkeypatch.context() as patched:
+        patched.setattr(Job, "leave_result", full_disk)
+        with pytest.raises(DiskError):
+            affnist.train_and_test(job)
+    assert kept.exists()
+    affnist.train_and_test(job)
+    assert not kept.exists()
+    found = json.loads((job.folder / "result.json").read_text())["metrics"]
+    assert found["undertrained_accuracy"] == 0.7
+
+
+TRAINED = {"metrics": {}, "parameters": 1, "seconds": 1.0, "precision": "32"}
+
+
+def full_disk(job, outcome):
+    raise DiskError("no space left on device")

@@ -80,8 +80,6 @@ def test_a_run_on_overlaid_digits_leaves_errors_and_a_picture_of_each_digit(fini
 
 def test_runs_on_single_digits_are_refused(finished, monkeypatch):
     run = load_run(finished / "training", "cpu")
-    from torchcaps.experiments.robustness import segmented
-
     monkeypatch.setattr(segmented, "load_split", lambda *_, **__: (None, None))
     with pytest.raises(UserError, match="no images of two objects"):
         draw_digits(run, seed=0)

@@ -7,7 +7,7 @@ import pytest
 
 from torchcaps.core import UserError
 from torchcaps.experiments.plan import Experiment, Outcome, Setting
-from torchcaps.experiments.plan.experiment import train_recipe
+from torchcaps.experiments.plan.job import train_recipe
 from torchcaps.experiments.runner import RunCounts, run_on_cluster
 from torchcaps.train import Machine
 

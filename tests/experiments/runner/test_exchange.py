@@ -4,14 +4,14 @@ import json
 import tarfile
 
 import pytest
-from typer.testing import CliRunner
 
-from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.runner import count_runs, merge_runs, pack_runs
 from torchcaps.train import load_recipe
 from torchcaps.train.recipe import recipe_as_json
+
+from command import completed, torchcaps
 
 EXPERIMENT = EXPERIMENTS["smoke-mnist"]
 
@@ -177,25 +177,23 @@ def test_the_command_says_where_the_errors_of_failed_runs_are(tmp_path):
     folder = next(iter(EXPERIMENT.planned("quick"))).folder(tmp_path)
     folder.mkdir(parents=True)
     (folder / "error.json").write_text("{}")
-    command = ["reproduce", "smoke-mnist", "--budget", "quick", "--minutes", "0"]
-    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path), "--results", str(tmp_path / "r")])
-    assert "0 of 24 runs done, 1 failed (why stands in error.json" in done.output
-    assert f"below {tmp_path / 'smoke-mnist'}; delete it to try again" in done.output
-    assert done.exit_code == 1
+    command = "reproduce", "smoke-mnist", "--budget", "quick", "--minutes", 0
+    done = completed(*command, "--out", tmp_path, "--results", tmp_path / "r")
+    assert "0 of 24 runs done, 1 failed (why stands in error.json" in done.stdout
+    assert f"below {tmp_path / 'smoke-mnist'}; delete it to try again" in done.stdout
+    assert done.returncode == 1
 
 
 def test_the_command_merges_and_packs(tmp_path):
     leave(tmp_path / "there", 0)
-    command = ["reproduce", "smoke-mnist", "--budget", "quick", "--minutes", "0"]
-    command += ["--out", str(tmp_path / "out")]
-    command += ["--merge", str(tmp_path / "there"), "--pack", str(tmp_path / "p.tar.gz")]
-    command += ["--results", str(tmp_path / "r"), "--data-dir", str(tmp_path)]
-    done = CliRunner().invoke(app, command)
-    assert "1 files packed" in done.output
-    assert f"gathered in {tmp_path / 'r' / 'smoke-mnist.md'}" in done.output.replace("\n", "")
-    assert "smoke-mnist: 1 of 24 runs done, 0 failed" in done.output
-    several = CliRunner().invoke(app, [*command[:1], "fig:annealing", *command[1:], "--json"])
-    assert list(json.loads(several.stdout)) == ["fig:annealing", "smoke-mnist"]
+    options = ["--budget", "quick", "--minutes", 0, "--out", tmp_path / "out", "--data-dir", tmp_path]
+    options += ["--merge", tmp_path / "there", "--pack", tmp_path / "p.tar.gz", "--results", tmp_path / "r"]
+    said = torchcaps("reproduce", "smoke-mnist", *options)
+    assert "1 files packed" in said
+    assert f"gathered in {tmp_path / 'r' / 'smoke-mnist.md'}" in said
+    assert "smoke-mnist: 1 of 24 runs done, 0 failed" in said
+    several = torchcaps("reproduce", "fig:annealing", "smoke-mnist", *options, "--json")
+    assert list(json.loads(several)) == ["fig:annealing", "smoke-mnist"]
     (row,) = json.loads((tmp_path / "r" / "smoke-mnist.json").read_text())["rows"]
     assert row["ours"] == 50
 

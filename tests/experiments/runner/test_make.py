@@ -20,7 +20,7 @@ from torchcaps.experiments.plan import (
     Setting,
     take_over,
 )
-from torchcaps.experiments.plan.experiment import train_recipe
+from torchcaps.experiments.plan.job import train_recipe
 from torchcaps.experiments.records import Details, load_rows, protocol_of, read_budget
 from torchcaps.experiments.results import gather_runs
 from torchcaps.experiments.runner import RunCounts, Visit, outdated_runs, run_missing
@@ -169,6 +169,21 @@ def test_the_result_of_a_reused_run_is_taken_over_as_it_is(experiment, tmp_path)
     made, taken = (json.loads(path.read_text()) for path in results)
     assert taken == made
     assert taken["concurrency"] == 2
+
+
+def test_the_result_of_a_run_that_is_made_to_be_reused_is_as_complete_as_any(experiment, tmp_path):
+    def perform(job):
+        job.leave_result(Outcome(metrics={"rounds": 1}, **FACTS))
+
+    pairs = replace(experiment.settings[1], changes={"data.name": "multimnist:train=200"})
+    source = replace(experiment, settings=(pairs,), perform=perform)
+    taken = replace(pairs, name="taken", reuses=pairs.name)
+    taker = replace(source, label="fig:taker", settings=(taken,), perform=take_over((source,), perform))
+    run_missing(taker, tmp_path, CPU, seeds=1)
+    for one in (source, taker):
+        result = json.loads((next(one.planned("full")).folder(tmp_path) / "result.json").read_text())
+        assert (result["concurrency"], result["data_protocol"]) == (1, 2)
+        assert outdated_runs(one.planned("full", 1), tmp_path) == []
 
 
 def test_a_metric_that_some_runs_lack_is_the_mean_of_the_others(experiment, tmp_path):

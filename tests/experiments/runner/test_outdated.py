@@ -2,15 +2,15 @@ import json
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
-from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.experiments import EXPERIMENTS
 from torchcaps.experiments.results.gather import rows_of_runs
-from torchcaps.experiments.runner import outdated_runs, pack_runs, set_aside
+from torchcaps.experiments.runner import merge_runs, outdated_runs, pack_runs, set_aside
 from torchcaps.experiments.runner.make import missing_runs
 from torchcaps.train.recipe import recipe_as_json
+
+from command import torchcaps
 
 CURVES = EXPERIMENTS["fig:fix_vs_ann"]
 SMOKE = {"budget": "smoke", "seeds": 1}
@@ -100,18 +100,17 @@ def test_what_is_set_aside_is_missing_and_kept(runs, tmp_path):
 def test_what_is_set_aside_does_not_travel(runs, tmp_path):
     set_aside(CURVES.planned(**SMOKE), tmp_path)
     assert pack_runs(tmp_path, tmp_path / "runs.tar.gz") == 1
+    assert merge_runs(CURVES, tmp_path, tmp_path / "elsewhere") == 1
 
 
 def test_the_command_tells_and_renews(runs, tmp_path):
-    command = ["reproduce", CURVES.label, "--budget", "smoke", "--seeds", "1", "--minutes", "0"]
-    command += ["--out", str(tmp_path), "--results", str(tmp_path / "pages"), "--device", "cpu"]
-    told = CliRunner().invoke(app, command)
-    assert "2 of them with an older recipe or older data, --renew makes these again" in told.output.replace(
-        "\n", " "
-    )
-    renewed = CliRunner().invoke(app, [*command, "--renew"])
-    assert "2 runs with an older recipe or older data set aside" in renewed.output
-    assert "--renew makes" not in renewed.output.replace("\n", " ")
+    command = ["reproduce", CURVES.label, "--budget", "smoke", "--seeds", 1, "--minutes", 0]
+    command += ["--out", tmp_path, "--results", tmp_path / "pages", "--device", "cpu"]
+    told = torchcaps(*command)
+    assert "2 of them with an older recipe or older data, --renew makes these again" in told
+    renewed = torchcaps(*command, "--renew")
+    assert "2 runs with an older recipe or older data set aside" in renewed
+    assert "--renew makes" not in renewed
 
 
 def test_a_setting_that_changed_makes_its_results_outdated(runs, tmp_path):

@@ -30,7 +30,7 @@ from torchcaps.train.machine import launch
 from torchcaps.train.recipe import recipe_as_yaml
 
 from refusal import REFUSED
-from small_runs import MODEL, SHIFTED_DIGITS, saved_rows, small_recipe, timeless
+from small_runs import MODEL, SHIFTED_DIGITS, assert_same_weights, saved_rows, small_recipe, timeless
 
 CPU = Machine(device="cpu")
 DECODER = {"model": {**MODEL, "decoder": "fc"}, "loss": {"reconstruction": 0.0005}}
@@ -43,10 +43,6 @@ def recipe(**changes):
 
 def weights(folder):
     return load_file(folder / "weights.safetensors")
-
-
-def assert_equal_weights(first, second):
-    assert all(torch.equal(value, weights(second)[name]) for name, value in weights(first).items())
 
 
 def test_a_run_leaves_its_files(tmp_path):
@@ -84,7 +80,7 @@ def test_it_learns(tmp_path):
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         train(recipe(seed=seed, epochs=1, **DECODER), tmp_path / name, CPU)
-    assert_equal_weights(tmp_path / "a", tmp_path / "b")
+    assert_same_weights(tmp_path / "a", tmp_path / "b")
     assert not torch.equal(weights(tmp_path / "a")["stem.weight"], weights(tmp_path / "c")["stem.weight"])
 
 
@@ -200,7 +196,7 @@ def test_a_killed_run_resumes_to_the_same_bits(command, tmp_path):
     resumed = [*command, "--out", str(killed), "--resume"]
     subprocess.run(resumed, env=environment, check=True, stdout=subprocess.DEVNULL)
     train(recipe(epochs=12, **DECODER), whole, CPU)
-    assert_equal_weights(killed, whole)
+    assert_same_weights(killed, whole)
     assert torch.load(killed / "last.ckpt", weights_only=True)["progress"]["next_epoch"] == 12
     assert timeless(killed) == timeless(whole)
 

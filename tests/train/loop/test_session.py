@@ -1,20 +1,16 @@
 import pytest
 import torch
-from safetensors.torch import load_file
-from torch import nn
 
 from torchcaps.core import UserError
 from torchcaps.data import write_twin
-from torchcaps.layers import BatchNorm2d
 from torchcaps.models import build_model
 from torchcaps.train import Evaluation, Machine, train
 from torchcaps.train.loop import Session
-from torchcaps.train.loop.session import is_better_with_channels_last
 from torchcaps.train.machine import launch
 from torchcaps.train.recipe import build
 
 from accuracy import assert_as_accurate_as
-from small_runs import DIGITS, small_recipe
+from small_runs import DIGITS, assert_same_weights, small_recipe
 
 
 def test_every_epoch_draws_anew_and_can_be_repeated():
@@ -81,8 +77,7 @@ def test_images_that_stay_in_files_train_the_same_network(tmp_path, monkeypatch)
     session = Session(launch(machine), settings, None)
     assert not session.splits.train.is_in_memory
     assert train(settings, tmp_path / "files", machine)["metrics"] == expected["metrics"]
-    memory, files = (load_file(tmp_path / name / "weights.safetensors") for name in ("memory", "files"))
-    assert all(torch.equal(values, files[name]) for name, values in memory.items())
+    assert_same_weights(tmp_path / "memory", tmp_path / "files")
 
 
 def test_gradients_with_channels_last_are_as_accurate_as_plain_ones():
@@ -108,13 +103,6 @@ def test_gradients_with_channels_last_are_as_accurate_as_plain_ones():
     found = [weight.grad for weight in session.network.parameters()]
     for mine, plain, exact in zip(found, *map(plain_gradients, (torch.float32, torch.float64)), strict=True):
         assert_as_accurate_as(mine, plain, exact)
-
-
-def test_a_batch_norm_of_pytorch_keeps_a_network_from_channels_last_on_a_cpu():
-    network = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
-    assert not is_better_with_channels_last(network, torch.device("cpu"))
-    assert is_better_with_channels_last(network, torch.device("cuda"))
-    assert is_better_with_channels_last(nn.Sequential(network[0], BatchNorm2d(2)), torch.device("cpu"))
 
 
 POSES = {
@@ -144,8 +132,7 @@ def test_a_run_with_fresh_examples_continues_to_the_same_weights(tmp_path):
     train(build(POSES), tmp_path / "whole", machine)
     train(build({**POSES, "epochs": 2}), tmp_path / "parts", machine)
     train(build(POSES), tmp_path / "parts", machine, resume=True)
-    whole, parts = (load_file(tmp_path / name / "weights.safetensors") for name in ("whole", "parts"))
-    assert all(torch.equal(values, parts[name]) for name, values in whole.items())
+    assert_same_weights(tmp_path / "whole", tmp_path / "parts")
 
 
 @pytest.mark.gpu

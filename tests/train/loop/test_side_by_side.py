@@ -2,13 +2,11 @@ import threading
 from functools import partial
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from torchcaps.core import UserError
 from torchcaps.train import Machine, side_by_side, train
 
-from small_runs import SHIFTED_DIGITS, small_recipe
+from small_runs import SHIFTED_DIGITS, assert_same_weights, small_recipe
 
 CPU = Machine(device="cpu")
 
@@ -21,10 +19,7 @@ def test_runs_side_by_side_learn_what_they_learn_alone(tmp_path):
     assert [result["seed"] for result in results] == [1, 2]
     for seed, recipe in recipes.items():
         train(recipe, tmp_path / f"alone-{seed}", CPU)
-        alone, beside = (
-            load_file(tmp_path / f"{name}-{seed}" / "weights.safetensors") for name in ("alone", "beside")
-        )
-        assert all(torch.equal(values, beside[name]) for name, values in alone.items())
+        assert_same_weights(tmp_path / f"alone-{seed}", tmp_path / f"beside-{seed}")
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 9])
@@ -58,6 +53,19 @@ def test_the_first_error_drops_what_has_not_begun_and_stops_the_rest(tmp_path):
         )
     assert stopped.is_set()
     assert not begun
+
+
+def test_an_error_is_heard_before_the_jobs_that_began_earlier_are_done():
+    stopped = threading.Event()
+
+    def waits():
+        assert stopped.wait(5), "nobody said that another job had failed"
+
+    def fails():
+        raise UserError("of its own")
+
+    with pytest.raises(UserError, match="of its own"):
+        side_by_side([waits, fails], CPU, at_once=2, stop=stopped.set)
 
 
 def test_one_device_is_shared_by_one_run_or_more():

@@ -27,6 +27,7 @@ from torchcaps.train.pruning.search import _AT_ONCE
 from torchcaps.train.recipe import build
 
 from refusal import REFUSED
+from small_runs import assert_same_weights
 
 CPU = Machine(device="cpu")
 DATA = {"name": "synthetic_mnist", "limit": 60, "validation": 0.4}
@@ -73,11 +74,6 @@ def scores(folder):
     return [json.loads(line)["accuracy"] for line in (folder / "candidates.jsonl").read_text().splitlines()]
 
 
-def same_weights(one, other):
-    mine, theirs = (load_file(folder / "weights.safetensors") for folder in (one, other))
-    return mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)
-
-
 def test_the_best_candidate_is_kept_and_meets_the_target(trunk, pruned):
     result = json.loads((pruned / "result.json").read_text())
     assert result["macs"]["after"] / result["macs"]["before"] == pytest.approx(0.5, abs=0.005)
@@ -116,7 +112,7 @@ def test_a_search_that_was_killed_ends_as_if_it_had_not_been(trunk, pruned, tmp_
     prune_run(trunk, tmp_path / "again", SEARCH, CPU, on_candidate=lambda *facts: told.append(facts[0]))
     assert told == [SEARCH.candidates]  # the first four were not scored again
     assert scores(tmp_path / "again") == scores(pruned)
-    assert same_weights(tmp_path / "again", pruned)
+    assert_same_weights(tmp_path / "again", pruned)
 
 
 def test_a_finished_search_is_read_back_and_more_candidates_continue_it(trunk, pruned, tmp_path):
@@ -262,8 +258,7 @@ def test_a_run_goes_on_when_the_one_that_it_started_from_is_gone(pruned, tmp_pat
     train(replace(longer, epochs=1), tmp_path / "run", CPU)
     shutil.rmtree(source)
     train(longer, tmp_path / "run", CPU, resume=True)
-    whole, run = (load_file(tmp_path / name / "weights.safetensors") for name in ("whole", "run"))
-    assert all(torch.equal(whole[name], run[name]) for name in whole)
+    assert_same_weights(tmp_path / "whole", tmp_path / "run")
 
 
 def test_imported_trunk_weights_start_a_capsule_network(tmp_path):

@@ -37,9 +37,10 @@ def as_before(plain):
         {"loss": {"name": "margin", "present": 0.8}},
         {"loss": {"name": "cross_entropy"}, "annealing": {"r_max": 3}},
         {"data": {"name": "imagenette"}},
+        {"data": {"name": "folder:photographs"}},  # which was stretched
         {"pruning": {"min_metric": 0.5}},
     ],
-    ids=["plain", "spread", "margin", "cross entropy", "photographs", "least accuracy"],
+    ids=["plain", "spread", "margin", "cross entropy", "photographs", "folder", "least accuracy"],
 )
 def test_a_recipe_of_before_is_read_as_it_was_meant(changes):
     now = recipe(**changes)

@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch.testing import assert_close
 
 from torchcaps.train import (
@@ -22,7 +21,7 @@ from torchcaps.train.machine import launch
 from torchcaps.train.run import load_split
 from torchcaps.zoo import predict
 
-from small_runs import StopAfter
+from small_runs import StopAfter, assert_same_weights
 
 CPU = Machine(device="cpu")
 
@@ -97,9 +96,7 @@ class TaskContract:
         train(build(self.recipe), tmp_path, CPU, resume=True)
         found = (json.loads((out / "result.json").read_text())["metrics"] for out in (folder, tmp_path))
         assert next(found) == next(found)
-        whole, resumed = (load_file(out / "weights.safetensors") for out in (folder, tmp_path))
-        assert whole.keys() == resumed.keys()
-        assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+        assert_same_weights(folder, tmp_path)
 
     @pytest.mark.gpu
     def test_a_gpu_learns_what_the_processor_learns(self, folder, tmp_path):

@@ -22,7 +22,7 @@ from torchcaps.data import (
 )
 from torchcaps.losses import LOSSES, SpreadRotationLoss, reconstruction_loss
 from torchcaps.models import create_model
-from torchcaps.train import LossSettings, Machine, Objective, build
+from torchcaps.train import LossSettings, Machine, Objective, build, train
 from torchcaps.train.loop import Session
 from torchcaps.train.machine import launch
 from torchcaps.train.tasks import TASKS, predicted_masks, task_named
@@ -354,14 +354,11 @@ def test_a_loss_of_another_task_is_refused():
         build({**TestSegmentation.recipe, "loss": {"name": "margin"}})
 
 
-def test_a_dataset_of_another_task_is_refused():
-    from torchcaps.train import train
-
-    from tasks.contract import CPU
-
+def test_a_dataset_of_another_task_is_refused(tmp_path):
     recipe = build({**TestSegmentation.recipe, "data": {"name": "synthetic_mnist"}})
     with pytest.raises(UserError, match="synthetic_mnist is for classification"):
-        train(recipe, "unused-folder", CPU)
+        train(recipe, tmp_path / "run", Machine(device="cpu"))
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_metric_of_another_task_is_refused():

@@ -16,7 +16,7 @@ from torchcaps.train.techniques import AnnealedTraining
 from torchcaps.train.techniques.annealing import Annealer, Annealing, Decision
 
 from refusal import REFUSED
-from small_runs import Killer, saved_rows, small_recipe
+from small_runs import Killer, assert_same_weights, saved_rows, small_recipe
 
 CPU = Machine(device="cpu")
 
@@ -196,8 +196,7 @@ def test_a_run_killed_within_a_step_resumes_exactly(optimizer, tmp_path, monkeyp
     cut = train(settings, tmp_path / "cut", CPU, resume=True)
     assert cut["metrics"] == whole["metrics"]
     for name in ("weights.safetensors", "step-2.safetensors"):
-        first, second = (load_file(tmp_path / run / name) for run in ("whole", "cut"))
-        assert all(torch.equal(first[key], second[key]) for key in first)
+        assert_same_weights(tmp_path / "whole" / name, tmp_path / "cut" / name)
 
 
 @pytest.mark.parametrize("optimizer", ["reset", "keep"])
@@ -224,8 +223,7 @@ def test_restored_weights_may_be_best_with_more_iterations_before_they_learn_on(
     assert [step["test_loss"] for step in result["annealing"]] == [1.0, 0.5, 0.7]  # each with its iterations
     assert (found["val_loss"], found["iterations"], found["best_epoch"]) == (0.5, 2, 0)
     assert found["test_loss"] == 0.5  # with the iterations of the best, not the 3 it stopped at
-    first, kept = (load_file(tmp_path / f"{name}.safetensors") for name in ("step-0", "weights"))
-    assert all(torch.equal(first[name], kept[name]) for name in kept)
+    assert_same_weights(tmp_path / "step-0.safetensors", tmp_path)
 
 
 def test_weights_that_break_with_more_iterations_may_recover_while_they_learn_on(tmp_path, monkeypatch):

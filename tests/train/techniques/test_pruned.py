@@ -15,7 +15,7 @@ from torchcaps.train.machine import launch
 from torchcaps.train.recipe import build, recipe_as_json, recipe_as_yaml
 from torchcaps.train.techniques import PrunedTraining
 
-from small_runs import Killer, saved_rows, small_recipe, timeless
+from small_runs import Killer, assert_same_weights, saved_rows, small_recipe, timeless
 
 CPU = Machine(device="cpu")
 
@@ -62,8 +62,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(pruned, tmp_path, monkeyp
     resumed = train(recipe(), tmp_path, CPU, resume=True)
     assert resumed["metrics"] == pruned[1]["metrics"]
     assert timeless(tmp_path) == timeless(pruned[0])
-    first, second = (load_file(folder / "weights.safetensors") for folder in (tmp_path, pruned[0]))
-    assert all(torch.equal(value, second[name]) for name, value in first.items())
+    assert_same_weights(tmp_path, pruned[0])
 
 
 def test_a_run_without_pull_and_without_thresholds_is_the_run_without_pruning(tmp_path):

@@ -18,7 +18,6 @@ from ..terminal import (
     Json,
     NewRun,
     Precision,
-    ProgressBar,
     Quiet,
     RecipeCommand,
     RecipeName,
@@ -30,8 +29,9 @@ from ..terminal import (
     named_data,
     print_answers,
     print_json,
+    say_chosen,
 )
-from ..train import summary
+from ..train import summary, train_fitted
 
 if TYPE_CHECKING:
     from torchcaps.apps.pose import EngineName
@@ -111,13 +111,13 @@ def train(
     """Train a pose network and calibrate how certain its rotations are."""
     from torchcaps.apps.pose import calibrate_run, has_votes
     from torchcaps.train import load_run, recipe_for_data, run_name
-    from torchcaps.train import train as train_recipe
 
     fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir)
     folder = out or Path("runs") / run_name(recipe, fitted)
+    if not quiet:
+        say_chosen(fitted)
     machine = choose_machine(device, precision, data_dir, quiet=quiet)
-    with ProgressBar(is_shown=not (json or quiet)) as bar:
-        result = train_recipe(fitted.recipe, folder, machine, resume=resume, watcher=bar)
+    result = train_fitted(fitted, folder, machine, resume=resume, is_shown=not (json or quiet))
     run = load_run(folder, choose_device(device))
     if has_votes(run):
         calibrate_run(run, data_dir)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -68,12 +69,10 @@ def command(
 
 
 def _print(result: PruneResult, folder: Path) -> None:
-    from torchcaps.train import read_recipe
+    from torchcaps.train import stored_recipe
 
     search, macs, metrics = result["search"], result["macs"], result["metrics"]
-    recipe = read_recipe(folder)
-    assert recipe is not None  # it was written with the result
-    leading = recipe.task.leading_metric
+    leading = stored_recipe(result["recipe"]).task.leading_metric
     found = f"{leading.title} {leading.format(metrics[f'test_{leading.name}'])}"
     if search["is_narrowed"]:
         typer.echo(
@@ -85,4 +84,5 @@ def _print(result: PruneResult, folder: Path) -> None:
         f"({macs['after'] / macs['before']:.1%}), {result['parameters']:,} parameters in all"
     )
     typer.echo(f"test {found} before fine-tuning, the best of {len(search['scores'])}; run saved in {folder}")
-    typer.echo(f"fine-tune it with: torchcaps train {folder / 'recipe.yaml'} --out {folder}-tuned")
+    recipe, tuned = quote(str(folder / "recipe.yaml")), quote(f"{folder}-tuned")
+    typer.echo(f"fine-tune it with: torchcaps train {recipe} --out {tuned}")

@@ -1,22 +1,21 @@
-"""The claims of the chapter on efficient capsules, decided by rows, and its figure."""
+"""The claims of the chapter on efficient capsules, decided by rows."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Literal
 
 from torchcaps.core import metric_of
-from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
 
 from ..plan import (
     MISSING,
+    Case,
     Check,
     Claim,
+    Effect,
     Finding,
     Mean,
-    Verdict,
     decide,
     decide_together,
     difference,
@@ -25,28 +24,21 @@ from ..plan import (
     our_claim,
 )
 from ..records import Rows, by_setting
+from .names import (
+    BASELINES,
+    FIGURE,
+    PHOTOGRAPHS,
+    SHARES,
+    TABLE,
+    TRUNKS,
+    WAYS,
+    baseline_name,
+    capsnet_name,
+    published_name,
+)
 
-TRUNKS = {"ResNet-50": "resnet50", "MobileNetV1": "mobilenetv1"}
-WAYS = ("fine-tuned", "frozen")
-PruningMethod = Literal["eagleeye", "l1", "random"]
-BASELINES: dict[PruningMethod, str] = {
-    "l1": "by one ratio and L1",
-    "random": "by one ratio and chance",
-}
-FIGURE, PHOTOGRAPHS, TABLE = "fig:flops_vs_acc", "beyond:flops-imagenette", "tab:performance-dynamiccaps"
-_SHARES = (1.0, 0.75, 0.5, 0.25)
 _SAME = 1.0  # points of accuracy that count as kept
 _STEADY = 0.02  # share by which two measurements of one cost may differ
-
-
-def capsnet_name(trunk: str, kept: float, way: str) -> str:
-    """The setting of capsules on a trunk of which that share of FLOPs is kept."""
-    return f"{trunk}, {100 * (1 - kept):.0f} % pruned, {way}"
-
-
-def baseline_name(method: PruningMethod) -> str:
-    """The setting of a ResNet-50 that is pruned by half in a simpler way than EagleEye's."""
-    return f"ResNet-50, 50 % pruned {BASELINES[method]}, fine-tuned"
 
 
 def _accuracies(rows: Rows, *names: str) -> list[Mean] | None:
@@ -68,46 +60,50 @@ def _pruning_gains(rows: Rows, *, kept: float, at_least: float) -> Finding:
     return Finding(decide(gap, at_least=at_least), because)
 
 
+def _gaps(rows: Rows, pairs: Sequence[Sequence[str]]) -> dict[str, Effect]:
+    """How much more accurate the first setting of each pair is, by the name of the second."""
+    found = {name: _accuracies(rows, other, name) for other, name in pairs}
+    return {name: difference(*both) for name, both in found.items() if both is not None}
+
+
 def _frozen_is_worse(rows: Rows, trunks: Collection[str]) -> Finding:
-    pairs = [[capsnet_name(trunk, kept, way) for way in WAYS] for trunk in trunks for kept in _SHARES]
-    found = {pair[1]: _accuracies(rows, *pair) for pair in pairs}
-    gaps = {name: difference(*both) for name, both in found.items() if both is not None}
+    pairs = [[capsnet_name(trunk, kept, way) for way in WAYS] for trunk in trunks for kept in SHARES]
+    gaps = _gaps(rows, pairs)
     if not gaps:
         return MISSING
     sizes = [gap.size for gap in gaps.values()]
     because = f"fine-tuning adds {min(sizes):.2f} to {max(sizes):.2f} points"
-    verdicts = {name: decide(gap) for name, gap in gaps.items()}
-    return decide_together(verdicts, len(pairs), because)
+    cases = {name: Case(gap) for name, gap in gaps.items()}
+    return decide_together(cases, len(pairs), because)
 
 
 def _less_pruned_is_better(rows: Rows, trunks: Collection[str]) -> Finding:
-    verdicts: dict[str, Verdict] = {}
+    cases: dict[str, Case] = {}
     words = []
     for trunk in trunks:
-        found = _accuracies(rows, *(capsnet_name(trunk, kept, "frozen") for kept in reversed(_SHARES)))
+        found = _accuracies(rows, *(capsnet_name(trunk, kept, "frozen") for kept in reversed(SHARES)))
         if found is None:
             continue
         words.append(f"{trunk} {', '.join(f'{accuracy.value:.2f}' for accuracy in found)} %")
-        verdicts |= {
-            f"step {number} of {trunk}": decide(difference(after, before))
+        cases |= {
+            f"step {number} of {trunk}": Case(difference(after, before))
             for number, (before, after) in enumerate(pairwise(found), start=1)
         }
-    if not verdicts:
+    if not cases:
         return MISSING
-    planned = len(trunks) * (len(_SHARES) - 1)
-    return decide_together(verdicts, planned, f"{'; '.join(words)} as less is pruned")
+    planned = len(trunks) * (len(SHARES) - 1)
+    return decide_together(cases, planned, f"{'; '.join(words)} as less is pruned")
 
 
 def _factorising_is_cheap(rows: Rows) -> Finding:
-    pairs = [[capsnet_name(trunk, 1.0, way) for way in ("fine-tuned", "factorised")] for trunk in TRUNKS]
-    found = {pair[0]: _accuracies(rows, *pair) for pair in pairs}
-    gaps = {name: difference(both[1], both[0]) for name, both in found.items() if both is not None}
+    pairs = [[capsnet_name(trunk, 1.0, way) for way in ("factorised", "fine-tuned")] for trunk in TRUNKS]
+    gaps = _gaps(rows, pairs)
     if not gaps:
         return MISSING
-    verdicts = {name: decide(gap, at_least=-_SAME) for name, gap in gaps.items()}
+    cases = {name: Case(gap, -_SAME) for name, gap in gaps.items()}
     losses = [-gap.size for gap in gaps.values()]
     because = f"it costs {min(losses):.2f} to {max(losses):.2f} points"
-    return decide_together(verdicts, len(pairs), because)
+    return decide_together(cases, len(pairs), because)
 
 
 def _search_pays(rows: Rows) -> Finding:
@@ -117,41 +113,36 @@ def _search_pays(rows: Rows) -> Finding:
         return MISSING
     searched, even, blind = found
     because = f"{searched.value:.2f} against {even.value:.2f} and {blind.value:.2f} %"
-    verdicts = {
-        name: decide(difference(searched, other))
+    cases = {
+        name: Case(difference(searched, other))
         for name, other in zip(BASELINES.values(), (even, blind), strict=True)
     }
-    return decide_together(verdicts, len(verdicts), because)
-
-
-def published_name(kept: float, *, in_eights: bool = False) -> str:
-    """The setting of the published widths with that share of FLOPs."""
-    return f"ResNet-50, {100 * (1 - kept):.0f} % pruned" + (", widths in eights" if in_eights else "")
+    return decide_together(cases, len(cases), because)
 
 
 def _falls(metric: str, *, in_eights: bool = False) -> Check:
     """A measured cost falls with every step."""
-    names = [published_name(kept, in_eights=in_eights and kept < 1) for kept in _SHARES]
+    names = [published_name(kept, in_eights=in_eights and kept < 1) for kept in SHARES]
 
     def check(rows: Rows) -> Finding:
         found = by_setting(rows, metric)
         costs = [mean_of(found[name]) for name in names if name in found]
         if len(costs) < len(names):
             return MISSING
-        verdicts = {
-            f"step {number}": _decide_fall(before, after)
+        cases = {
+            f"step {number}": _fall(before, after)
             for number, (before, after) in enumerate(pairwise(costs), start=1)
         }
         words = " to ".join(f"{cost.value:.2f}" for cost in costs)
-        return decide_together(verdicts, len(verdicts), f"{words} {metric_of(metric).unit}")
+        return decide_together(cases, len(cases), f"{words} {metric_of(metric).unit}")
 
     return on_rows(TABLE, check)
 
 
-def _decide_fall(before: Mean, after: Mean) -> Verdict:
+def _fall(before: Mean, after: Mean) -> Case:
     """Beyond their spread over runs, and beyond what two measurements differ by however well runs agree."""
     fall = difference(before, after)
-    return decide(fall._replace(margin=max(fall.margin, _STEADY * before.value)))
+    return Case(fall._replace(margin=max(fall.margin, _STEADY * before.value)))
 
 
 def _about_pruning(label: str, trunks: Collection[str]) -> tuple[Claim, ...]:
@@ -196,24 +187,3 @@ TABLE_CLAIMS = (
     Claim("Pruning saves energy, by our rule in training.", _falls("joules_per_image")),
     Claim("Pruning saves time of inference, by our rule of 128 images on a GPU.", _falls("gpu_ms_128")),
 )
-
-
-def draw_figure(rows: Rows) -> bytes:
-    """Accuracy over operations, one panel for each trunk."""
-    costs, found = by_setting(rows, "training_gflops"), by_setting(rows, "test_accuracy")
-
-    def points(trunk: str, way: str) -> list[tuple[float, Measured]]:
-        named = [(kept, capsnet_name(trunk, kept, way)) for kept in _SHARES]
-        return sorted(
-            (costs[name].ours, with_deviation(row.ours, row.spread, f"{100 * (1 - kept):.0f} %", most=100))
-            for kept, name in named
-            if (row := found.get(name)) is not None and name in costs
-        )
-
-    across, unit = "billions of operations to train on one image", "test accuracy, %"
-    charts = [
-        LineChart(trunk, curves, across=across, unit=unit, starts_at_zero=True)
-        for trunk in TRUNKS
-        if any((curves := {way: points(trunk, way) for way in (*WAYS, "factorised")}).values())
-    ]
-    return to_png(draw_lines(charts))

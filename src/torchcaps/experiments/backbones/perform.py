@@ -15,8 +15,8 @@ from torchcaps.storage import read_json
 from torchcaps.train import Machine, device_of, load_recipe, load_run, prune_run
 
 from ..plan import Job, Outcome, Setting
-from .claims import PruningMethod
 from .footprint import METRICS, count_costs, measure_inference, measure_training
+from .names import PruningMethod
 from .preparation import PREPARATIONS
 
 TINY_TRUNKS = {"resnet50": "resnet_tiny", "mobilenetv1": "mobilenet_tiny"}

@@ -8,23 +8,21 @@ from functools import partial
 from torchcaps.layers.backbone import TRUNKS as TRUNK_BUILDERS
 
 from ..plan import Experiment, Setting, register
-from .claims import (
+from .claims import FIGURE_CLAIMS, PHOTOGRAPH_CLAIMS, TABLE_CLAIMS
+from .figure import draw_figure
+from .footprint import BATCH, METRICS
+from .names import (
     BASELINES,
     FIGURE,
-    FIGURE_CLAIMS,
-    PHOTOGRAPH_CLAIMS,
     PHOTOGRAPHS,
     TABLE,
-    TABLE_CLAIMS,
     TRUNKS,
     WAYS,
     PruningMethod,
     baseline_name,
     capsnet_name,
-    draw_figure,
     published_name,
 )
-from .footprint import BATCH, METRICS
 from .perform import TINY_SIZES, TINY_TRUNKS, TrunkSetting, compare_trunks, measure_published
 from .preparation import PREPARATIONS
 

@@ -1,18 +1,16 @@
-"""The claims of the chapter on lung nodules, decided by rows, and its figure."""
+"""The claims of the chapter on lung nodules, decided by rows."""
 
 from __future__ import annotations
 
 from math import hypot
 
-from torchcaps.viz import LineChart, Measured, draw_lines, to_png, with_deviation
-
 from ..plan import (
     MISSING,
+    Case,
     Claim,
     Effect,
     Finding,
     Mean,
-    decide,
     decide_each,
     decide_together,
     difference,
@@ -55,7 +53,7 @@ def _loses_less(rows: Rows) -> Finding:
     is_short = ours.is_short or other.is_short
     effect = Effect(other.size - ours.size, hypot(other.margin, ours.margin), is_short)
     because = f"U-Net 3 loses {other} and SegCaps {ours}"
-    return decide_together({"the difference": decide(effect)}, 1, because)
+    return decide_together({"the difference": Case(effect)}, 1, because)
 
 
 def _beats_small_networks(rows: Rows) -> Finding:
@@ -92,29 +90,3 @@ CLAIMS = (
     ),
     Claim("With all patients the U-Net of five levels is best.", on_rows(TABLE, _largest_is_best)),
 )
-
-
-def draw_figure(rows: Rows) -> bytes:
-    """Dice, and the regions whose nodule was missed, over the share of the training patients."""
-    panels = [
-        LineChart(title, _curves(rows, metric), across="training patients, %", unit=unit)
-        for title, metric, unit in (
-            ("mean Dice of test regions", METRIC, "Dice"),
-            ("regions without a single right pixel", "missed_share", "%"),
-        )
-    ]
-    return to_png(draw_lines(panels))
-
-
-def _curves(rows: Rows, metric: str) -> dict[str, list[tuple[float, Measured]]]:
-    """A line for each network."""
-    found = by_setting(rows, metric)
-    curves = {
-        title: [
-            (100 * share, with_deviation(row.ours, row.spread))
-            for share in reversed(SHARES)
-            if (row := found.get(setting_name(model, share))) is not None
-        ]
-        for model, title in MODELS.items()
-    }
-    return {title: points for title, points in curves.items() if points}

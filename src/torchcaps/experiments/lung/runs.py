@@ -17,7 +17,8 @@ from torchcaps.train import Run, load_run
 
 from ..plan import Changes, Experiment, Job, Outcome, Setting, register
 from ..records import Budget
-from .claims import CHAPTER, CLAIMS, COSTS, MODELS, SHARES, SLICES, TABLE, draw_figure, setting_name
+from .claims import CHAPTER, CLAIMS, COSTS, MODELS, SHARES, SLICES, TABLE, setting_name
+from .figure import draw_figure
 from .measure import dice_by_patient, measure_costs, summarise_dice
 
 _PATIENTS: dict[Budget, int] = {"smoke": 3, "quick": 240, "full": 500}

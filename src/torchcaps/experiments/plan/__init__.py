@@ -22,14 +22,13 @@ from .experiment import (
     EXPERIMENTS,
     FIRST_SEED,
     Experiment,
-    Job,
-    Perform,
     PlannedRun,
     on_mnist5k,
     register,
     slug_of,
 )
 from .identity import made_with, planned_with
+from .job import Job, Perform
 from .outcome import Outcome
 from .reuse import make_reused, setting_of, take_over
 from .setting import SMOKE, Changes, Setting, Values, join_changes

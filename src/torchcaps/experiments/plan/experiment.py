@@ -9,26 +9,12 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
-import torch
-
 from torchcaps.core import Registry, UserError
-from torchcaps.storage import write_json
-from torchcaps.train import (
-    Machine,
-    Recipe,
-    Run,
-    Watcher,
-    device_of,
-    load_recipe,
-    load_run,
-    provenance,
-    recipe_as_json,
-    train,
-)
+from torchcaps.train import Recipe, load_recipe
 
 from ..records import Budget, Rows, RunResult
 from .claim import Claim
-from .outcome import Outcome
+from .job import Perform, train_recipe
 from .setting import Changes, Setting, join_changes
 
 
@@ -60,76 +46,6 @@ class PlannedRun:
 def slug_of(label: str) -> str:
     """The label of an experiment as a file name."""
     return re.sub(r"[: ]", "-", label)
-
-
-@dataclass(frozen=True)
-class Job:
-    """A planned run that is being made: where it is kept, what it is made on, and who may stop it.
-
-    Attributes:
-        run: What to make.
-        out: Folder of all runs.
-        machine: Where to make it.
-        watcher: Hears how far it is, and says when to stop.
-    """
-
-    run: PlannedRun
-    out: Path
-    machine: Machine
-    watcher: Watcher
-
-    @property
-    def folder(self) -> Path:
-        """Where the run is kept."""
-        return self.run.folder(self.out)
-
-    @property
-    def device(self) -> torch.device:
-        """What the run computes on."""
-        return device_of(self.machine)
-
-    @property
-    def data_dir(self) -> Path | None:
-        """Where datasets lie."""
-        return self.machine.data_dir
-
-    def with_data(self, data_dir: Path) -> Job:
-        """The same with datasets from another folder."""
-        return replace(self, machine=replace(self.machine, data_dir=data_dir))
-
-    def train(self, recipe: Recipe, folder: Path) -> Outcome:
-        """Train `recipe` in `folder`, on from where it stopped, and return what the training gave."""
-        trained = train(recipe, folder, self.machine, resume=True, watcher=self.watcher)
-        return Outcome.of_training(trained)
-
-    def train_and_tidy(self, recipe: Recipe, folder: Path) -> Outcome:
-        """Train as `train` does, then remove the checkpoint."""
-        outcome = self.train(recipe, folder)
-        (folder / "last.ckpt").unlink(missing_ok=True)  # up to 0.5 GB, of no use once there is a result
-        return outcome
-
-    def train_network(self) -> tuple[Run, Outcome]:
-        """The trained network of the run, in `training/` of its folder, and what its training gave."""
-        outcome = self.train(self.run.recipe, self.folder / "training")
-        return load_run(self.folder / "training", self.device), outcome
-
-    def leave_result(self, outcome: Outcome) -> None:
-        """Write `result.json`, with the recipe, seed, commit, versions and device the run was made with."""
-        content = {
-            "recipe": recipe_as_json(self.run.recipe),
-            "seed": self.run.seed,
-            **provenance(self.device),
-            **outcome.as_json(),
-        }
-        write_json(self.folder / "result.json", content)
-
-
-Perform = Callable[[Job], None]
-
-
-def train_recipe(job: Job) -> None:
-    """Train the recipe of a run; what most experiments do."""
-    job.train(job.run.recipe, job.folder)
 
 
 _NAMED = 16  # settings that an error names

@@ -9,7 +9,8 @@ from pathlib import Path
 from torchcaps.core import UserError
 from torchcaps.storage import read_json, write_json
 
-from .experiment import Experiment, Job, Perform
+from .experiment import Experiment
+from .job import Job, Perform
 from .setting import Setting
 
 
@@ -27,7 +28,7 @@ def make_reused(job: Job, tables: Sequence[Experiment]) -> Path:
     table, setting = setting_of(tables, job.run.setting.reuses)
     source = replace(job, run=table.run_of(setting, job.run.budget, job.run.seed))
     if not (source.folder / "result.json").is_file():
-        table.perform(source)
+        source.make()
     return source.folder
 
 

@@ -34,7 +34,7 @@ _DIGITS = (2, 5, 8)
 _OFFSETS = (-0.2, -0.1, 0.0, 0.1, 0.2)
 
 
-def _reconstruct(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _reconstruct(trained: Trained) -> tuple[Metrics, Details]:
     """Errors on the test images, and a few of them with one dimension of their capsule changed."""
     network, test, pipeline = trained.run.model, trained.data, trained.pipeline
     known, _ = load_labelled(trained.run, "train", data_dir=trained.data_dir)

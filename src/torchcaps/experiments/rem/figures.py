@@ -12,7 +12,7 @@ from torchcaps.prune import count_sparsity
 
 from ..plan import Claim, register
 from ..records import Details, Rows
-from . import claims
+from . import figure_claims
 from .drawing import chart_distributions, chart_keys, chart_levels, chart_training
 from .reuse import SHARED_RUNS, Look, Metrics, Trained, look_again, reused
 from .setting import TreeSetting
@@ -21,7 +21,7 @@ from .tables import MNIST_TABLE, on_rem
 LEVELS = (2, 3, 4, 6, 8, 11, 16, 21, 32, 64)
 
 
-def _keys_per_class(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _keys_per_class(trained: Trained) -> tuple[Metrics, Details]:
     found = analyse(trained.run.model, trained.data, trained.pipeline, levels=11)
     rows = found.as_json()["classes"]
     details = Details(
@@ -31,7 +31,7 @@ def _keys_per_class(trained: Trained, setting: TreeSetting) -> tuple[Metrics, De
     return {"keys": found.dictionary.num_keys, "entropy": found.dictionary.entropy}, details
 
 
-def _levels(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _levels(trained: Trained) -> tuple[Metrics, Details]:
     rows = [
         analyse(trained.run.model, trained.data, trained.pipeline, levels=levels).as_json()
         for levels in LEVELS
@@ -45,9 +45,9 @@ def _levels(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
     )
 
 
-def _distribution(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _distribution(trained: Trained) -> tuple[Metrics, Details]:
     """The share of couplings to the predicted class at each level, over all children and images."""
-    network = trained.at_epoch(setting.epoch)
+    network = trained.at_epoch(trained.setting.epoch)
     keys = collect_keys(network.model, trained.data, trained.pipeline, levels=11)
     shares = np.array([_shares(keys, number) for number in range(keys.num_classes)])
     whole = np.bincount(keys.indices.ravel(), minlength=11) / keys.indices.size
@@ -61,13 +61,13 @@ def _shares(keys: Keys, number: int) -> list[float]:
     return (np.bincount(of_class.ravel(), minlength=11) / max(of_class.size, 1)).round(6).tolist()
 
 
-def _one_epoch(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
-    network = trained.at_epoch(setting.epoch)
+def _one_epoch(trained: Trained) -> tuple[Metrics, Details]:
+    network = trained.at_epoch(trained.setting.epoch)
     found = analyse(network.model, trained.data, trained.pipeline, levels=11).as_json()
     return {key: found[key] for key in ("quantized_accuracy", "entropy", "keys")}, Details()
 
 
-def _along_training(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _along_training(trained: Trained) -> tuple[Metrics, Details]:
     """Sparsity, accuracy and entropy after each epoch that the run kept."""
     rows = []
     for epoch in trained.run.recipe.keep_epochs:
@@ -124,7 +124,7 @@ _figure(
     settings=_BOTH,
     metrics=("keys", "entropy"),
     draw=chart_keys,
-    claim=Claim("Every class has fewer parse trees with REM.", claims.fewer_trees_in_every_class),
+    claim=Claim("Every class has fewer parse trees with REM.", figure_claims.fewer_trees_in_every_class),
 )
 _figure(
     "fig:quantization levels",
@@ -138,7 +138,7 @@ _figure(
     draw=chart_levels,
     claim=Claim(
         "With 11 levels the accuracy is about the best, by our rule within a tenth of a point.",
-        claims.eleven_levels_suffice,
+        figure_claims.eleven_levels_suffice,
     ),
 )
 _figure(
@@ -150,7 +150,7 @@ _figure(
     draw=chart_distributions,
     claim=Claim(
         "With REM couplings are sparser: more of them, by our rule by a twentieth, are rounded to zero.",
-        claims.compare("fig:capsnetq_vscapsnetrem", "weak_share", "DR-CapsNet+Q", "DR-CapsNet+REM"),
+        figure_claims.compare("fig:capsnetq_vscapsnetrem", "weak_share", "DR-CapsNet+Q", "DR-CapsNet+REM"),
     ),
 )
 _EPOCHS = (
@@ -165,7 +165,7 @@ _figure(
     metrics=("quantized_accuracy", "entropy", "keys"),
     claim=Claim(
         "After one epoch the entropy is low, by our rule below six tenths of that at the best.",
-        claims.is_low("tab:acc_nopruning_epochs", *(setting.name for setting in _EPOCHS)),
+        figure_claims.is_low("tab:acc_nopruning_epochs", *(setting.name for setting in _EPOCHS)),
     ),
 )
 _figure(
@@ -178,7 +178,7 @@ _figure(
     claim=Claim(
         "After one epoch nearly all couplings, by our rule 95 %, are an equal share; fewer are strong than "
         "at the best.",
-        claims.even_at_first("fig:cij_nopruning_all", *(setting.name for setting in _EPOCHS)),
+        figure_claims.even_at_first("fig:cij_nopruning_all", *(setting.name for setting in _EPOCHS)),
     ),
 )
 _figure(
@@ -191,6 +191,6 @@ _figure(
     claim=Claim(
         "Entropy is low at first, because routing does not discriminate yet, and grows with the accuracy; "
         "it ends low, by our rule below six tenths of that without REM.",
-        claims.entropy_grows_in_training,
+        figure_claims.entropy_grows_in_training,
     ),
 )

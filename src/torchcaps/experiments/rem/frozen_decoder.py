@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam
 
-from torchcaps.core import derive_seed, generator
+from torchcaps.core import derive_seed, generator, seeded
 from torchcaps.data import LabelledImages
 from torchcaps.layers import FcDecoder
 from torchcaps.losses import reconstruction_loss
@@ -53,8 +53,7 @@ def fit_decoder(
         seed: Of weights and order.
     """
     shape = images_at(torch.zeros(1, dtype=torch.int64, device=poses.device)).shape
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive_seed(seed, "decoder"))
+    with seeded(derive_seed(seed, "decoder")):
         decoder = FcDecoder(poses.shape[1], poses.shape[2], (shape[1], shape[2], shape[3])).to(poses.device)
     optimizer = Adam(decoder.parameters())
     for epoch in range(epochs):

@@ -23,9 +23,10 @@ SHARED_RUNS = (
 
 @dataclass(frozen=True)
 class Trained:
-    """A network of a table, with its test images."""
+    """A network of a table with its test images, and the setting that looks at it again."""
 
     run: Run
+    setting: TreeSetting
     data: LabelledImages
     pipeline: Pipeline
     data_dir: Path | None
@@ -38,7 +39,7 @@ class Trained:
 
 
 Metrics = dict[str, Number]
-Look = Callable[[Trained, TreeSetting], tuple[Metrics, Details]]
+Look = Callable[[Trained], tuple[Metrics, Details]]
 
 
 def _tree_setting(tables: Sequence[Experiment], name: str) -> TreeSetting:
@@ -71,11 +72,11 @@ def look_again(look: Look, tables: Sequence[Experiment]) -> Perform:
     """Make a run by looking at the network of another; `look` gives metrics and details."""
 
     def perform(job: Job) -> None:
-        assert isinstance(job.run.setting, TreeSetting)
+        setting = job.run.setting
+        assert isinstance(setting, TreeSetting)
         network = load_run(make_reused(job, tables) / "training", job.device)
         data, pipeline = load_labelled(network, "test", data_dir=job.data_dir)
-        trained = Trained(network, data, pipeline, job.data_dir)
-        metrics, details = look(trained, job.run.setting)
+        metrics, details = look(Trained(network, setting, data, pipeline, job.data_dir))
         outcome = Outcome(
             metrics=metrics,
             parameters=count_parameters(network.model),

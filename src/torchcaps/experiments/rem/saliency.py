@@ -86,17 +86,18 @@ def _field_series(field: ReceptiveField) -> Series:
     return np.array([field.first[0], field.step, field.size])
 
 
-def _compare(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _compare(trained: Trained) -> tuple[Metrics, Details]:
     """Where the evidence lies over all test images, and the maps of the first image of each class."""
     network, data, pipeline = trained.run.model, trained.data, trained.pipeline
-    found = find_maps(network, data, pipeline, levels=setting.levels)
+    levels = trained.setting.levels
+    found = find_maps(network, data, pipeline, levels=levels)
     metrics: Metrics = {"peak": float(map_peaks(found.saliency).mean())}
     if trained.run.recipe.data.name in claims.ON_BLACK:
         is_object = (pipeline.for_evaluation(data.images).images.mean(1) > _BLACK).float()
         metrics["on_object_share"] = share_on_object(found.saliency, is_object, found.where)
         metrics["even_map_share"] = share_on_object(torch.ones_like(found.saliency), is_object, found.where)
         metrics["area_share"] = float(is_object.mean())
-    metrics |= deletions(network, some_images(data, _MOST_DELETIONS), pipeline, levels=setting.levels)
+    metrics |= deletions(network, some_images(data, _MOST_DELETIONS), pipeline, levels=levels)
     shown = [int((data.labels == number).int().argmax()) for number in range(len(data.classes))]
     images = pipeline.for_evaluation(data.images[shown]).images
     series: dict[str, Series] = {

@@ -43,17 +43,19 @@ def rows_in(results: Path) -> RowsOf:
 
 def write_page(experiment: Experiment, results: Path) -> None:
     """Write `results/<label>.md` from the rows of the experiment."""
-    write_text(results / f"{experiment.slug}.md", render_page(experiment, rows_in(results)))
+    has_picture = (results / f"{experiment.slug}.png").is_file()
+    page = render_page(experiment, rows_in(results), has_picture=has_picture)
+    write_text(results / f"{experiment.slug}.md", page)
 
 
-def render_page(experiment: Experiment, rows_of: RowsOf) -> str:
-    """The page as Markdown."""
+def render_page(experiment: Experiment, rows_of: RowsOf, *, has_picture: bool = True) -> str:
+    """The page as Markdown; without its picture where the runs that it shows are missing."""
     rows = rows_of(experiment.label)
     claims = list_claims(experiment, rows_of)
     parts = [
         f"# {experiment.title}",
         f'`{experiment.label}`, chapter "{experiment.chapter}"',
-        f"![{experiment.title}]({experiment.slug}.png)" if experiment.draw is not None else "",
+        f"![{experiment.title}]({experiment.slug}.png)" if has_picture and experiment.draw else "",
         "\n".join(["## Claims", "", *claims]) if claims else "",
         "## Thesis and ours",
         render_table(rows).rstrip("\n"),

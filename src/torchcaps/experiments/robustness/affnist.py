@@ -48,9 +48,9 @@ def train_and_test(job: Job) -> None:
     found = look_at(network, TEST, job.data_dir)
     metrics: Metrics = {f"{TEST}_{key}": value for key, value in found.items()}
     metrics |= _undertrained(network, job.data_dir)
-    for path in network.folder.glob("epoch-*.safetensors"):  # 45 MB each
-        path.unlink()
     job.leave_result(outcome.with_metrics(metrics))
+    for path in network.folder.glob("epoch-*.safetensors"):  # 45 MB each, of no use once there is a result
+        path.unlink()
 
 
 def _undertrained(network: Run, data_dir: Path | None) -> Metrics:

@@ -13,10 +13,9 @@ from torchcaps.train import Machine
 
 from ..plan import Experiment, PlannedRun
 from ..records import Budget
-from .make import RunCounts, count_runs, missing_runs, perform_run
+from .make import LEFT_BY_RUNS, RunCounts, count_runs, missing_runs, perform_run
 from .visit import Visit
 
-_KEPT = ("result.json", "error.json")
 _RETRIES = 3  # of a run whose worker was killed
 Files = dict[str, str]
 
@@ -79,12 +78,11 @@ def _runs_per_gpu(ray: Any, experiment: Experiment, machine: Machine, visit: Vis
 
 def _make_run(run: PlannedRun, machine: Machine, ends_at: float, concurrency: int) -> Files:
     """On a worker: the files that a run leaves, none where time was up or its data is missing."""
-    with TemporaryDirectory() as name:
-        perform_run(run, Path(name), machine, Visit.until(ends_at), concurrency=concurrency)
-        folder = run.folder(Path(name))
-        return {
-            kept: (folder / kept).read_text(encoding="utf-8") for kept in _KEPT if (folder / kept).is_file()
-        }
+    with TemporaryDirectory() as scratch:
+        perform_run(run, Path(scratch), machine, Visit.until(ends_at), concurrency=concurrency)
+        folder = run.folder(Path(scratch))
+        left = (folder / name for name in LEFT_BY_RUNS)
+        return {path.name: path.read_text(encoding="utf-8") for path in left if path.is_file()}
 
 
 def _receive(ray: Any, reference: Any, run: PlannedRun, out: Path, visit: Visit) -> None:

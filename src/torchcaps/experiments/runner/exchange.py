@@ -15,6 +15,7 @@ from torchcaps.storage import read_json, write_atomically, write_json
 
 from ..plan import Experiment
 from ..records import BUDGETS, RunResult
+from .make import LEFT_BY_RUNS
 
 _RESULT = re.compile(rf"(?:\./)?([\w.-]+/(?:{'|'.join(BUDGETS)})/[\w.-]+)/result\.json")
 _MOST_BYTES = 8 * 2**20  # of one result file
@@ -35,8 +36,7 @@ def pack_runs(out: Path, archive: Path) -> int:
 
     Results that the archive holds already and `out` does not stay in it.
     """
-    names = ("result.json", "error.json")
-    paths = [path for budget in BUDGETS for name in names for path in out.glob(f"*/{budget}/*/{name}")]
+    paths = (path for name in LEFT_BY_RUNS for path in _files_of_runs(out, name))
     texts = {path.relative_to(out).as_posix(): path.read_bytes() for path in paths}
     if archive.is_file():
         kept = {f"{place}/result.json": result for place, result in _results_packed(archive)}
@@ -71,12 +71,17 @@ def merge_runs(experiment: Experiment, source: Path, out: Path) -> int:
 def _results_in(source: Path) -> Iterator[tuple[str, object]]:
     """Folder, as experiment/budget/run, and content of each result."""
     if source.is_dir():
-        for path in sorted(source.glob("*/*/*/result.json")):
+        for path in _files_of_runs(source, "result.json"):
             yield path.parent.relative_to(source).as_posix(), read_json(path)
     elif source.is_file():
         yield from _results_packed(source)
     else:
         raise MissingDataError(f"there are no runs at {source}: neither a folder nor an archive")
+
+
+def _files_of_runs(out: Path, name: str) -> list[Path]:
+    """The files of that name that runs left in their folders; those of runs set aside are not among them."""
+    return sorted(path for budget in BUDGETS for path in out.glob(f"*/{budget}/*/{name}"))
 
 
 def _results_packed(archive: Path) -> Iterator[tuple[str, object]]:

@@ -10,14 +10,14 @@ from pathlib import Path
 import torch
 
 from torchcaps.core import MissingDataError, first_line
-from torchcaps.data import data_protocol
-from torchcaps.storage import DiskError, read_json, write_json
+from torchcaps.storage import DiskError, write_json
 from torchcaps.train import Machine, StoppedError, check_machine, side_by_side
 
 from ..plan import Experiment, Job, PlannedRun
 from ..records import Budget
 from .visit import StopInTime, Visit
 
+LEFT_BY_RUNS = ("result.json", "error.json")  # one of them is there once a run is over
 _CONTINUES = "the next call continues from its last checkpoint"
 
 
@@ -59,11 +59,7 @@ def run_missing(
 
 def missing_runs(planned: Iterable[PlannedRun], out: Path) -> list[PlannedRun]:
     """The planned runs that have neither a result nor an error, in the order they should be made."""
-    return [
-        run
-        for run in planned
-        if not any((run.folder(out) / name).is_file() for name in ("result.json", "error.json"))
-    ]
+    return [run for run in planned if not any((run.folder(out) / name).is_file() for name in LEFT_BY_RUNS)]
 
 
 def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit, *, concurrency: int) -> None:
@@ -82,10 +78,9 @@ def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit, *, c
     if visit.is_over:
         return
     visit.on_run(run.name)
-    job = Job(run, out, machine, StopInTime(visit))
+    job = Job(run, out, machine, StopInTime(visit), concurrency)
     try:
-        run.experiment.perform(job)
-        _complete_result(job, concurrency)
+        job.make()
     except StoppedError:
         visit.on_run(f"{run.name} stopped: time is up; {_CONTINUES}")
     except MissingDataError as error:  # not a failure: the run waits for its data
@@ -99,14 +94,6 @@ def perform_run(run: PlannedRun, out: Path, machine: Machine, visit: Visit, *, c
     except Exception as error:  # whatever it is, the other runs go on
         write_json(job.folder / "error.json", _describe(run, error))
         visit.on_run(f"{run.name} failed: {error}")
-
-
-def _complete_result(job: Job, concurrency: int) -> None:
-    """Add what the run did not know: how many shared its device, and the protocol of its data."""
-    if not job.run.setting.reuses:  # such a run is the work of another one
-        path, protocol = job.folder / "result.json", data_protocol(job.run.recipe.data.name)
-        more = {"concurrency": concurrency} | ({"data_protocol": protocol} if protocol > 1 else {})
-        write_json(path, read_json(path) | more)
 
 
 def _describe(run: PlannedRun, error: Exception) -> dict[str, object]:

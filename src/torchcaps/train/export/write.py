@@ -76,9 +76,8 @@ def export_run(run: Run, path: Path, format: str = "onnx", data_dir: Path | None
     with torch.no_grad():
         names = tuple(run.task.outputs(run.task.call(network.model, images, None)))
     card = _card(run, names, data_dir)
-    text = json.dumps(as_plain(card), allow_nan=False)
     with quietly(_NOISY), torch.no_grad():
-        content = {"onnx": _as_onnx, "torch-export": _as_program}[format](network, images, text, card.outputs)
+        content = {"onnx": _as_onnx, "torch-export": _as_program}[format](network, images, card)
     difference = _checked_difference(network, content, path, images, card.outputs)
     write_bytes(path, content)
     return {
@@ -141,7 +140,11 @@ def _card(run: Run, outputs: tuple[str, ...], data_dir: Path | None) -> Card:
     )
 
 
-def _as_onnx(network: nn.Module, images: Tensor, card: str, outputs: tuple[str, ...]) -> bytes:
+def _text_of(card: Card) -> str:
+    return json.dumps(as_plain(card), allow_nan=False)
+
+
+def _as_onnx(network: nn.Module, images: Tensor, card: Card) -> bytes:
     try:
         program = torch.onnx.export(
             network,
@@ -149,7 +152,7 @@ def _as_onnx(network: nn.Module, images: Tensor, card: str, outputs: tuple[str, 
             dynamo=True,
             verbose=False,
             input_names=["images"],
-            output_names=list(outputs),
+            output_names=list(card.outputs),
             dynamic_shapes=({0: Dim("batch")},),
         )
     except torch.onnx.OnnxExporterError as error:  # ONNX has no digamma, of variational Bayes routing
@@ -158,18 +161,17 @@ def _as_onnx(network: nn.Module, images: Tensor, card: str, outputs: tuple[str, 
         ) from error
     assert program is not None
     model = program.model
-    model.metadata_props[CARD] = card
+    model.metadata_props[CARD] = _text_of(card)
     for node in model.graph.all_nodes():
         node.metadata_props.clear()  # traces of the source, with the paths of this machine
     return program.model_proto.SerializeToString()
 
 
-def _as_program(network: nn.Module, images: Tensor, card: str, outputs: tuple[str, ...]) -> bytes:
-    del outputs  # a tuple has no names; the card lists them
+def _as_program(network: nn.Module, images: Tensor, card: Card) -> bytes:
     program = torch.export.export(network, (images,), dynamic_shapes=({0: Dim("batch")},))
     _forget_origin(program)
     buffer = io.BytesIO()
-    torch.export.save(program, buffer, extra_files={CARD: card})
+    torch.export.save(program, buffer, extra_files={CARD: _text_of(card)})
     return buffer.getvalue()
 
 

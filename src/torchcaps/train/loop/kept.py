@@ -6,11 +6,10 @@ import time
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
-from torchcaps.core import Plain, UserError, build_dataclass, listed
+from torchcaps.core import Plain, UserError, build_dataclass
 from torchcaps.storage import load_weights, write_json_lines
 
 from ..run import (
-    DataCard,
     RunPart,
     Whereabouts,
     card_of,
@@ -22,9 +21,9 @@ from ..run import (
 from ..tasks import Evaluation
 from .checkpoint import Checkpoint, described_damage, load_checkpoint, save_checkpoint
 from .session import Session
+from .unchanged import require_same_counts, require_same_data, require_same_files, require_same_precision
 
 CHECKPOINT = "last.ckpt"  # where a run goes on after it was stopped
-_SAME_COLOURS = 0.005  # between means, and between spreads, of pixels from 0 to 1
 _SECONDS_BETWEEN_CHECKPOINTS = 15.0  # what a killed run repeats at most, besides the epoch it was in
 
 
@@ -64,12 +63,12 @@ class KeptRun:
         """Continue from the last checkpoint, or write down what is about to run."""
         session = self.session
         if self.checkpoint.is_file():
-            before = read_data_card(self.out)
-            self._check_data(before)
+            before, info = read_data_card(self.out), session.splits.info
+            require_same_data(self.out, before, info)
             state = load_checkpoint(self.checkpoint, session.fabric.device)
-            self._check_precision(state)
-            self._check_images(state)
-            self._check_files(before)
+            require_same_precision(self.out, state.get("precision"), self.precision)
+            require_same_counts(self.out, state.get("images"), self._images)
+            require_same_files(self.out, before, info)
             with described_damage(self.checkpoint):
                 session.restore(state)
                 self.progress, self.rows = Progress.restored(state["progress"]), state["rows"]
@@ -91,51 +90,9 @@ class KeptRun:
         """Where each part was trained, of a run that went on elsewhere; else nothing."""
         return {"parts": self.parts} if any(part["from_epoch"] for part in self.parts) else {}
 
-    def _check_precision(self, state: Checkpoint) -> None:
-        before, now = state.get("precision", self.precision), self.precision
-        if before != now:
-            raise UserError(
-                f"{self.out} was trained in precision {before}, not {now}; continue it with "
-                f"--precision {before}, or choose another --out"
-            )
-
-    def _check_images(self, state: Checkpoint) -> None:
-        """Raise where others train now: the best epoch so far was chosen by images that may train now."""
-        before, now = state.get("images", self._images), self._images
-        if before != now:
-            raise UserError(
-                f"{self.out} was trained on {before[0]:,} images and validated on {before[1]:,}; there are "
-                f"now {now[0]:,} and {now[1]:,}: restore the files, or choose another --out"
-            )
-
     @property
     def _images(self) -> tuple[int, int]:
         return len(self.session.splits.train), len(self.session.splits.validation)
-
-    def _check_files(self, before: DataCard | None) -> None:
-        """Raise where as many other files train in a folder, as after two class folders were swapped."""
-        if before is not None and before.listing not in ("", self.session.splits.info.listing):
-            raise UserError(
-                f"{self.out} was trained on other images: the files that train in "
-                f"{self.session.splits.info.name}, or their classes, have changed since; restore them, or "
-                "choose another --out"
-            )
-
-    def _check_data(self, before: DataCard | None) -> None:
-        """Raise where the classes, or the colours of all images, are not those that the run began with."""
-        now = card_of(self.session.splits.info)
-        if before is None:
-            return
-        if before.classes != now.classes:
-            raise UserError(
-                f"{self.out} was trained on the classes {listed(before.classes)}; the dataset now has "
-                f"{listed(now.classes)}: restore the class folders, or choose another --out"
-            )
-        if not _are_alike(before, now):
-            raise UserError(
-                f"{self.out} was trained on other images: their mean and spread were not those of "
-                f"{self.session.splits.info.name}; restore the files, or choose another --out"
-            )
 
     def require_folder(self) -> None:
         """Raise where the folder was deleted or moved while the run trained."""
@@ -212,9 +169,3 @@ class KeptRun:
         }
         save_checkpoint(self.checkpoint, state)
         self._saved_at = time.monotonic()
-
-
-def _are_alike(before: DataCard, now: DataCard) -> bool:
-    """Whether two cards may be of the same images, which programs decode almost equally."""
-    pairs = zip(before.mean + before.std, now.mean + now.std, strict=False)
-    return before.channels == now.channels and all(abs(one - other) < _SAME_COLOURS for one, other in pairs)

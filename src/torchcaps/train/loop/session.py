@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from torchcaps.core import UserError, derive_seed, generator
+from torchcaps.core import UserError, derive_seed, generator, seeded
 from torchcaps.data import Examples
 from torchcaps.models import Network, build_model
 
@@ -19,10 +18,12 @@ from ..averaging import AveragedWeights, LearntWeights
 from ..evaluate import evaluate
 from ..objective import Objective
 from ..optimizer import make_optimizer, make_schedule
-from ..pipeline import Pipeline, Splits, source_of
+from ..pipeline import Pipeline
 from ..recipe import Recipe, require_memory
+from ..source import Splits, source_of
 from ..tasks import Evaluation
 from ..techniques import AnnealedTraining, PrunedTraining, Technique
+from .channels_last import is_better_with_channels_last, use_channels_last
 from .checkpoint import Checkpoint, SessionState
 from .step import CapturedStep, TrainStep, Work
 from .warm_start import FindStart, start_from
@@ -30,31 +31,12 @@ from .warm_start import FindStart, start_from
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-_SEEDING = threading.Lock()  # initial weights come from the global generator, which threads share
-
 
 def seeded_model(recipe: Recipe) -> Network:
     """The model of a recipe with its initial weights."""
     require_memory(recipe)
-    with _SEEDING:
-        torch.manual_seed(derive_seed(recipe.seed, "weights"))
+    with seeded(derive_seed(recipe.seed, "weights")):
         return build_model(recipe.model)
-
-
-def use_channels_last(network: nn.Module) -> None:
-    """Give convolutions the memory layout that is fastest on CPUs and GPUs; capsule matrices keep theirs."""
-    for module in network.modules():
-        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d):
-            module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-
-def is_better_with_channels_last(network: nn.Module, device: torch.device) -> bool:
-    """Whether channels last makes convolutions faster and no result less accurate.
-
-    On a CPU a batch norm of PyTorch rounds much more with channels last; ours does not.
-    """
-    loses_accuracy = any(type(module) is nn.BatchNorm2d for module in network.modules())
-    return device.type == "cuda" or (device.type == "cpu" and not loses_accuracy)
 
 
 def technique_of(recipe: Recipe, network: nn.Module) -> Technique:
@@ -179,8 +161,8 @@ class Session:
         Each is to be followed by `step` and `advance`.
         """
         recipe = self.recipe
-        with _SEEDING:
-            torch.manual_seed(derive_seed(recipe.seed, "layers", number))
+        with seeded(derive_seed(recipe.seed, "layers", number)):
+            pass  # layers that draw, such as dropout, do so from here on
         if recipe.data.fresh:
             self.splits.train.renew(generator(recipe.seed, "fresh", number))
         self.step.start_epoch(derive_seed(recipe.seed, "augment", number))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import torch
@@ -37,6 +37,9 @@ def side_by_side(
     with ThreadPoolExecutor(at_once) as pool:
         pending = [pool.submit(_on_own_stream, job, machine) for job in jobs]
         try:
+            ended = wait(pending, return_when=FIRST_EXCEPTION).done
+            for future in sorted(ended, key=pending.index):
+                future.result()  # raises its error, while jobs that began earlier are still under way
             return [future.result() for future in pending]
         except BaseException:
             stop()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Protocol, TypedDict, runtime_checkable
+from typing import Any, Protocol, TypedDict, runtime_checkable
 
 from torchcaps.core import Metric, Plain
 
@@ -85,7 +86,12 @@ class TensorBoard(Silent):
     def __init__(self, folder: Path) -> None:
         from torch.utils.tensorboard import SummaryWriter  # optional, and slow to import
 
-        self._writer = SummaryWriter(str(folder))
+        self._open = partial(SummaryWriter, str(folder))
+
+    @cached_property
+    def _writer(self) -> Any:
+        """Opened with the first epoch that is done: a run that is refused leaves no file of events."""
+        return self._open()
 
     def epoch_done(self, row: Plain) -> None:
         """Write one point per number."""

@@ -1,4 +1,4 @@
-"""Pruning of runs: while they train, by a search over channels, and the removal of what was cut."""
+"""Smaller networks from finished runs: by a search over channels, and without what was cut to zero."""
 
 from .candidates import StructuredPruning
 from .search import prune_run

@@ -1,6 +1,6 @@
 """Recipes: everything a run needs, as typed data; read from YAML, explained, and fitted to data."""
 
-from .fit_to_data import Fitted, name_dataset, recipe_for_data, run_name
+from .fitted import Fitted, name_dataset, recipe_for_data, run_name
 from .keys import annotated_recipe
 from .load import load_recipe, read_recipe, stored_recipe
 from .memory import require_memory, require_memory_to_train

@@ -21,8 +21,9 @@ from torchcaps.storage import load_weights, read_json, read_json_lines, wrong_ki
 
 from ..evaluate import evaluate
 from ..objective import Objective
-from ..pipeline import Pipeline, Source, source_of
+from ..pipeline import Pipeline
 from ..recipe import Recipe, packaged_recipes, read_recipe, require_memory
+from ..source import Source, source_of
 from ..tasks import AnyTask
 from .data_card import DataCard
 

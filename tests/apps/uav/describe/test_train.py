@@ -3,6 +3,7 @@ import pytest
 from torchcaps.apps.uav import Terrain, train_descriptor
 from torchcaps.core import UserError
 from torchcaps.data import PlacePlan, write_map_folder
+from torchcaps.train import Machine, load_recipe
 
 
 class Stopped(Exception):  # noqa: N818  it is no error
@@ -35,3 +36,13 @@ def test_maps_of_a_call_that_failed_do_not_train_in_the_next(stacks, tmp_path):
         train_descriptor(stacks, tmp_path, stop)
     with pytest.raises(UserError, match=r"holds map-1\.npz too"):
         train_descriptor(stacks[:1], tmp_path, stop)
+
+
+def test_a_descriptor_may_start_from_a_pretrained_network_by_its_name(stacks, tmp_path):
+    def misspelt(data):
+        return load_recipe(
+            "retrieval/uav_fcn", changes={"data.name": data, "start_from": "dr_capsnet_minimal.mnst"}
+        )
+
+    with pytest.raises(UserError, match=r"did you mean dr_capsnet_minimal\.mnist"):
+        train_descriptor(stacks, tmp_path, misspelt, machine=Machine(device="cpu"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from torchcaps.core import UserError
 from torchcaps.data import PlacePlan, SeasonStack, write_map_folder
 from torchcaps.train import Machine, Recipe, TrainResult, Watcher, require_no_run, train
+from torchcaps.zoo import find_run
 
 from .describe import load_describer
 from .matching import measure_matching
@@ -47,7 +48,9 @@ def train_descriptor(
     if not (resume and (folder / _PLAN).is_file()):
         _check_alone(folder, len(stacks))
         write_map_folder(folder, stacks, plan or PlacePlan())
-    result = train(recipe(f"folder:{folder}"), out, machine, resume=resume, watcher=watcher)
+    result = train(
+        recipe(f"folder:{folder}"), out, machine, resume=resume, watcher=watcher, find_start=find_run
+    )
     device = "cpu" if machine.device in ("auto", "cpu") else machine.device
     matching = measure_matching(load_describer(out, device), stacks)
     matching.save(out)

@@ -18,7 +18,6 @@ from ...plan import BEYOND, SMOKE, Experiment, our_claim, register
 from ...records import Details, Rows
 from ..frozen_decoder import class_capsules
 from ..reuse import SHARED_RUNS, Metrics, Trained, look_again, reused
-from ..setting import TreeSetting
 from ..tables import MNIST_TABLE
 from . import claims
 from .corruptions import CORRUPTIONS, corrupt
@@ -70,9 +69,9 @@ def _length_score(trained: Trained) -> Score:
     return score
 
 
-def _tell_apart(trained: Trained, setting: TreeSetting) -> tuple[Metrics, Details]:
+def _tell_apart(trained: Trained) -> tuple[Metrics, Details]:
     """Area under the ROC of one score, for each kind of strange image."""
-    surprise = _SCORES[setting.variant]
+    surprise = _SCORES[trained.setting.variant]
     score = _length_score(trained) if surprise is None else _tree_score(trained, surprise)
     data = trained.data
     normal = score(data)

@@ -12,7 +12,7 @@ def data_of(monkeypatch):
 
     def pretend(images, task="classification"):
         found = Outline(task=task, num_classes=10, channels=3, num_train=images)
-        monkeypatch.setattr("torchcaps.train.recipe.fit_to_data.outline_dataset", lambda *a, **k: found)
+        monkeypatch.setattr("torchcaps.train.recipe.fitted.outline_dataset", lambda *a, **k: found)
 
     return pretend
 
