@@ -26,6 +26,7 @@ from .terminal import (
     print_table,
     read_levels,
     say_chosen,
+    say_left_out_of,
     working,
 )
 
@@ -150,6 +151,7 @@ def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
 
     if not is_quiet:
         say_chosen(training.fitted)
+        say_left_out_of(training.recipe.data.name, machine.data_dir)
     with ProgressBar(is_shown=not is_quiet) as bar:
         train(training.recipe, training.folder, machine, resume=True, watcher=bar, find_start=find_run)
     return load_run(training.folder)
