@@ -571,6 +571,19 @@ def test_a_check_counts_images_that_training_skips(tmp_path):
     assert f"1 image will be skipped, such as {folder / 'moving.gif'}: training reads" in done.stdout
 
 
+def test_images_that_are_left_out_are_told_where_a_folder_trains_or_measures(run, tmp_path):
+    write_twin("folder", tmp_path, 12)
+    moving = tmp_path / "test/a/moving.gif"
+    Image.new("L", (4, 4)).save(moving)
+    told = f"torchcaps: 1 image in {tmp_path} left out, such as {moving}: those of a folder end in .bmp"
+    train = "train", "photos/efficient_capsnet", "--set", "model.num_classes=4"  # ends before it trains
+    assert told in torchcaps(*train, "--data", tmp_path).stderr
+    assert told not in torchcaps(*train, "--data", tmp_path, "--quiet").stderr
+    assert told in torchcaps("eval", run, "--data", tmp_path).stderr
+    moving.unlink()
+    assert "left out" not in torchcaps(*train, "--data", tmp_path).stderr
+
+
 def test_a_check_tells_of_images_that_are_not_used_and_of_those_used_twice(tmp_path):
     write_twin("folder", tmp_path, 12)
     image = next((tmp_path / "test/a").glob("*.png"))

@@ -100,6 +100,19 @@ def test_less_than_a_bit_of_surprise_is_not_rounded_to_a_whole_one(tmp_path):
     assert "it is 0.6 bits with each child judged alone" in page
 
 
+@pytest.mark.parametrize(
+    ("model", "subject"),
+    [("gamma_capsnet_tiny_test", "This tree is"), ("dr_capsnet_tiny_test", "Its couplings are")],
+)
+def test_couplings_are_compared_where_there_is_no_tree(tmp_path, model, subject):
+    explainer = Explainer(make_run(tmp_path, model), reference=10)
+    found = explainer.explain(explainer.read("test:0"))
+    usual = Usual(surprise=1.0, key_surprise=1.0, share=0.5, others=np.zeros(20))
+    page = build_page(replace(found, usual=usual), explainer.info.classes, {}).to_html()
+    assert ("There is none" in page) == (subject != "This tree is")
+    assert f"{subject} stranger than 50% of 20 validation images" in page
+
+
 def test_the_page_says_what_was_done_to_a_photograph(tmp_path):
     explainer = Explainer(make_run(tmp_path), reference=10)
     found = explainer.explain(explainer.read("test:0"))

@@ -25,6 +25,7 @@ from .terminal import (
     print_table,
     read_levels,
     say_chosen,
+    say_left_out_of,
     working,
 )
 from .train import train_fitted
@@ -149,6 +150,7 @@ def _train(training: _Training, machine: Machine, *, is_quiet: bool) -> Run:
 
     if not is_quiet:
         say_chosen(training.fitted)
+        say_left_out_of(training.recipe.data.name, machine.data_dir)
     train_fitted(training.fitted, training.folder, machine, resume=True, is_shown=not is_quiet)
     return load_run(training.folder)
 

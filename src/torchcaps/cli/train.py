@@ -27,6 +27,7 @@ from .terminal import (
     print_json,
     say_chosen,
     say_iterations,
+    say_left_out_of,
 )
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def command(
     settings, folder = fitted.recipe, out or Path("runs") / run_name(recipe, fitted)
     if not quiet and is_first_process():
         say_chosen(fitted)
+        say_left_out_of(settings.data.name, data_dir)
     machine = choose_machine(device, precision, data_dir, devices=devices, quiet=quiet)
     events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
     result = train_fitted(

@@ -183,8 +183,9 @@ def _about_typicality(found: Explanation, name: str) -> str:
         split = "validation" if math.isfinite(usual.surprise) else "training"
         return f"Not known: no {split} image that was looked at was read as {name}."
     rank = rank_in_words(usual.share, len(usual.others))
+    subject = "This tree is" if found.tree.edges else "Its couplings are"
     return (
-        f"This tree is stranger than {rank} validation images read as {name}. They are ordered by surprise: "
+        f"{subject} stranger than {rank} validation images read as {name}. They are ordered by surprise: "
         f"the fewer training images read as {name} have couplings like these, the greater it is. Here it is "
         f"{usual.surprise:.1f} bits with each child judged alone, {usual.key_surprise:.1f} as a whole."
     )

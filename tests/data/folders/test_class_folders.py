@@ -25,6 +25,7 @@ from torchcaps.data import (
     write_twin,
 )
 from torchcaps.data.folders.class_folders import open_class_folders
+from torchcaps.data.folders.layout import split_by_name
 from torchcaps.data.twin import FOLDER_TWIN
 from torchcaps.train import recipe_for_data
 from torchcaps.train.recipe import Data
@@ -319,6 +320,30 @@ def test_accents_are_the_same_whichever_way_a_system_writes_them(tmp_path, forms
         assert found.classes == ("birne", "\u00c4pfel")
         assert [int(image[0, 0, 0]) for image in found.images] == [50, 50, 200, 200]
         assert found.labels.tolist() == [0, 0, 1, 1]
+
+
+def test_the_split_does_not_depend_on_how_a_system_writes_accents(tmp_path):
+    names = [f"{letter}{number}" for letter in "ae\u00e0\u00e9\u00fcz" for number in range(4)]
+    splits = []
+    for form in ("NFC", "NFD"):
+        for place, name in product(("one", "two"), names):
+            level = names.index(name) + 100 * (place == "one")
+            save(tmp_path / form / place / f"{unicodedata.normalize(form, name)}.png", level=level)
+        found = open_class_folders(tmp_path / form)
+        splits.append({split: found.examples(split).images[:, 0, 0, 0].tolist() for split in found.images})
+    assert splits[0] == splits[1]
+
+
+def test_the_split_of_plain_names_stays_what_it_was(tmp_path):
+    files = [tmp_path / place / f"{number}.png" for place in ("b", "a") for number in range(10)]
+    chosen = split_by_name(files)
+    assert [path.relative_to(tmp_path).as_posix() for path in chosen["test"]] == [
+        "a/1.png",
+        "a/8.png",
+        "b/1.png",
+        "b/8.png",
+    ]
+    assert chosen["train"] == [path for path in files if path not in chosen["test"]]
 
 
 def test_folders_of_splits_with_other_names_are_not_classes(root):

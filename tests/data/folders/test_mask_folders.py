@@ -96,6 +96,16 @@ def test_several_values_are_class_numbers(tmp_path):
         load(tmp_path)
 
 
+def test_an_image_finds_its_mask_whichever_way_a_system_writes_accents(tmp_path):
+    for number in range(4):
+        save(tmp_path / "images" / f"fl\u00e4che{number}.png", square(200))
+        save(tmp_path / "masks" / f"fla\u0308che{number}.png", square(1))
+    assert (len(load(tmp_path)), len(load(tmp_path, "test"))) == (3, 1)
+    (tmp_path / "train.txt").write_text("fla\u0308che0\nfl\u00e4che1\n", encoding="utf-8")
+    (tmp_path / "test.txt").write_text("fl\u00e4che2\n", encoding="utf-8")
+    assert (len(load(tmp_path)), len(load(tmp_path, "test"))) == (2, 1)
+
+
 def test_a_value_that_is_alone_stays_the_number_of_its_class_where_several_are_named(tmp_path):
     write_pairs(tmp_path, 5, value=2)
     (tmp_path / "classes.txt").write_text("liver\r\ntumour\r\n", encoding="utf-8")

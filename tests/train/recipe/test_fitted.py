@@ -39,6 +39,27 @@ def test_a_batch_is_halved_until_an_epoch_of_training_images_has_four_steps(
     assert batch_for(PHOTOS, *overrides) == batch
 
 
+@pytest.mark.parametrize(
+    ("images", "overrides", "share"),
+    [
+        (1_000_000, (), 0.999),  # as the recipe has it
+        (95, (), 0.9),  # 91 train in five steps of 16, and 1 - 1 / 10 spans ten steps
+        (95, ("epochs=300",), 0.9),  # so that a run can go on for more epochs
+        (95, ("optim.average=0.99",), 0.99),
+        (95, ("optim.average=0",), 0.0),
+        (95, ("optim.average=0.5",), 0.5),
+        (2, ("data.validation=0.5",), 0.5),
+    ],
+)
+def test_the_average_of_weights_spans_two_epochs_at_most(data_of, images, overrides, share):
+    """It would else be that of a few images' short training with the initial weights."""
+    data_of(images)
+    fitted = recipe_for_data("cifar10/efficient_capsnet_modern", overrides, data="synthetic_cifar10")
+    assert fitted.recipe.optim.average == pytest.approx(share)
+    is_stated = any(each.startswith("optim.average") for each in overrides)
+    assert ("optim.average" in fitted.chosen) == (share < 0.999 and not is_stated)
+
+
 def test_a_batch_that_devices_share_stays_a_multiple_of_their_number(data_of):
     data_of(3)
     assert batch_for(PHOTOS, devices=4) == 4

@@ -1,7 +1,7 @@
 import subprocess
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -38,27 +38,49 @@ def test_weights_have_to_fit_into_the_memory_of_the_machine(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("changes", "bytes_each", "there", "is_refused"),
+    ("changes", "precision", "there", "fits"),
     [
-        ({}, 4, 8, False),
-        ({"batch_size": 400}, 4, 8, False),
-        ({"model.image_size": 400}, 4, 8, False),
-        ({"model.image_size": 4000, "batch_size": 1}, 4, 16, False),
-        ({"model.image_size": 4000, "batch_size": 8}, 4, 16, True),
-        ({"model.image_size": 4000, "batch_size": 8}, 4, 100, True),
-        ({"model.image_size": 4000, "batch_size": 8}, 4, 200, False),
-        ({"model.image_size": 4000, "batch_size": 8}, 2, 100, False),  # in bfloat16
-        ({"model.image_size": 4000, "batch_size": 8}, 4, 0, False),  # where the system does not tell
+        ({}, "32", 8, None),
+        ({"batch_size": 400}, "32", 8, None),
+        ({"model.image_size": 400}, "32", 8, None),
+        ({"model.image_size": 4000, "batch_size": 1}, "32", 16, None),
+        ({"model.image_size": 4000, "batch_size": 1}, "32", 8, 0),
+        ({"model.image_size": 4000, "batch_size": 8}, "32", 16, 1),
+        ({"model.image_size": 4000, "batch_size": 8}, "32", 100, 7),
+        ({"model.image_size": 4000, "batch_size": 8}, "32", 200, None),
+        ({"model.image_size": 4000, "batch_size": 8}, "bf16", 100, None),
+        ({"model.image_size": 4000, "batch_size": 8}, "32", 0, None),  # where the system does not tell
     ],
 )
 def test_a_step_is_refused_where_even_its_maps_exceed_the_memory(
-    monkeypatch, changes, bytes_each, there, is_refused
+    monkeypatch, changes, precision, there, fits
 ):
+    """So many images may fit; None where all do, or where that is not known."""
     monkeypatch.setattr("torchcaps.train.recipe.memory.machine_memory", lambda: there * 2**30)
-    recipe = load_recipe("segmentation/segcaps_r3", changes=changes)
+    recipe, machine = load_recipe("segmentation/segcaps_r3", changes=changes), Machine(device="cpu")
     refusal = rf"images of 1x4000x4000 needs at least [\d.]+ GiB, and this machine has {there}.0 GiB"
+    advice = "choose smaller images" + (f", or a batch_size of at most {fits}$" if fits else "$")
+    with nullcontext() if fits is None else pytest.raises(UserError, match=f"{refusal} of memory; {advice}"):
+        require_memory_to_train(recipe, replace(machine, precision=precision))
+
+
+@pytest.mark.parametrize(("batch", "devices", "is_refused"), [(8, 1, True), (8, 4, False), (32, 4, True)])
+def test_on_gpus_the_memory_of_one_must_hold_its_share_of_the_batch(monkeypatch, batch, devices, is_refused):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2**30, 80 * 2**30))
+    monkeypatch.setattr("torchcaps.train.recipe.memory.machine_memory", lambda: 2**30)
+    changes = {"model.image_size": 4000, "batch_size": batch}
+    recipe = load_recipe("segmentation/segcaps_r3", changes=changes)
+    refusal = rf"step with 8 images .* and cuda:0 has 80.0 GiB.* at most {5 * devices}$"
     with pytest.raises(UserError, match=refusal) if is_refused else nullcontext():
-        require_memory_to_train(recipe, bytes_each=bytes_each)
+        require_memory_to_train(recipe, Machine(device="cuda", devices=devices))
+
+
+def test_weights_have_to_fit_into_the_memory_of_the_gpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2**30, 2**20))
+    with pytest.raises(UserError, match=r"GiB for its weights alone, and cuda:0 has 0.0 GiB"):
+        require_memory_to_train(load_recipe("mnist/dr_capsnet"), Machine(device="cuda"))
 
 
 @pytest.mark.parametrize("name", list_models("*_tiny_test"))

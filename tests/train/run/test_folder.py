@@ -56,7 +56,7 @@ def test_a_run_that_lost_patience_stays_over_when_it_gets_more_epochs(tmp_path):
 
 def test_fewer_epochs_are_another_run(tmp_path):
     train(recipe(2), tmp_path, CPU)
-    with pytest.raises(UserError, match=r"\(changed: epochs\).*the same one or more epochs"):
+    with pytest.raises(UserError, match=r"\(changed: epochs\).*with that one, or with more epochs"):
         train(recipe(1), tmp_path, CPU, resume=True)
 
 
@@ -153,7 +153,7 @@ def test_a_run_goes_on_after_its_folder_of_images_moved_but_not_on_other_images(
     write_twin("folder", images, 40)
     train(recipe(1, **learning_from(images)), out, CPU)
     copied = shutil.copytree(images, tmp_path / "copied")
-    with pytest.raises(UserError, match=r"\(changed: data\), and can only be continued with the same one or"):
+    with pytest.raises(UserError, match=r"\(changed: data\), and can only be continued with that one, or"):
         train(recipe(1, **learning_from(copied)), out, CPU, resume=True)  # its own images are still there
     moved = images.rename(tmp_path / "elsewhere")
     assert train(recipe(2, **learning_from(moved)), out, CPU, resume=True)["metrics"]["epochs"] == 2
@@ -201,7 +201,7 @@ def test_a_cosine_schedule_is_the_reason_why_a_run_gets_no_more_epochs(tmp_path)
     (tmp_path / "last.ckpt").touch()
     with pytest.raises(UserError, match="a cosine schedule knows its last epoch"):
         check_folder(recipe(2, **ahead), tmp_path, resume=True)
-    with pytest.raises(UserError, match=r"changed: batch_size\), .* with the same one;"):
+    with pytest.raises(UserError, match=r"changed: batch_size\), .* with that one;"):
         check_folder(recipe(1, batch_size=4, **ahead), tmp_path, resume=True)
 
 

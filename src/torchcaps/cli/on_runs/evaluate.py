@@ -16,6 +16,7 @@ from ..terminal import (
     named_data,
     print_json,
     print_table,
+    say_left_out_of,
     working,
     writable,
 )
@@ -87,6 +88,8 @@ def command(
         return
     if limit is not None or figure is not None:
         raise UserError("--limit and --figure belong to a --suite")
+    if data is not None:
+        say_left_out_of(data, data_dir)
     results = []
     for folder in runs:
         if len(runs) > 1 and not json:

@@ -2,6 +2,7 @@
 
 from .answers import PassedOver, found_images, print_answers
 from .examples import FIRST_STEPS, as_epilog, epilog
+from .left_out import say_left_out_of
 from .options import (
     Changes,
     DataDir,
@@ -69,6 +70,7 @@ __all__ = [
     "read_levels",
     "say_chosen",
     "say_iterations",
+    "say_left_out_of",
     "working",
     "writable",
 ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from .left_out import say_left_out
 from .show import print_json
 
 if TYPE_CHECKING:
@@ -18,18 +19,11 @@ if TYPE_CHECKING:
 
 def found_images(names: Sequence[str]) -> list[str]:
     """The image files that names, folders and patterns stand for; those left out of a folder are told."""
-    from torchcaps.core import counted
     from torchcaps.data import find_images
-    from torchcaps.data.folders import SUFFIXES, skipped_images
 
     found = find_images(names)
     for folder in (Path(name) for name in names if os.path.isdir(name)):
-        if skipped := skipped_images(folder):
-            typer.echo(
-                f"torchcaps: {counted(len(skipped), 'image')} in {folder} left out, such as {skipped[0]}: "
-                f"those of a folder end in {', '.join(sorted(SUFFIXES))}",
-                err=True,
-            )
+        say_left_out(folder)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from .class_folders import folders_of_classes, list_files, read_test_folders
 from .folder import folder_path, parse_folder_name
-from .listing import SUFFIXES, find_images, name_of_class, skipped_images, visible_files, visible_folders
+from .listing import SUFFIXES, composed, find_images, skipped_images, visible_files, visible_folders
 from .picture import (
     PICTURE_MODES,
     Deep,
@@ -19,12 +19,12 @@ __all__ = [
     "SUFFIXES",
     "Deep",
     "as_bytes",
+    "composed",
     "find_images",
     "folder_path",
     "folders_of_classes",
     "is_animation",
     "list_files",
-    "name_of_class",
     "open_any",
     "opened_picture",
     "parse_folder_name",

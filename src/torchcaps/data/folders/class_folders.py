@@ -24,7 +24,7 @@ from .layout import (
 from .listing import (
     OF_PHONES,
     SUFFIXES,
-    name_of_class,
+    composed,
     visible_files,
     visible_folders,
     visible_images,
@@ -78,7 +78,7 @@ def _classes_of(files: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _class_of(image: Path) -> str:
-    return name_of_class(image.parent.name)
+    return composed(image.parent.name)
 
 
 def folders_of_classes(root: Path) -> list[Path]:
@@ -92,7 +92,7 @@ def folders_of_classes(root: Path) -> list[Path]:
 def list_splits(root: Path) -> dict[Split, list[Path]]:
     """The images that train and those that test."""
     if has_split_folders(root):
-        classes = [name_of_class(folder.name) for folder in _class_folders(split_folder(root, "train"))]
+        classes = [composed(folder.name) for folder in _class_folders(split_folder(root, "train"))]
         return {split: _list_images(split_folder(root, split), classes) for split in SPLIT_FOLDERS}
     files: dict[Split, list[Path]] = {"train": [], "test": []}
     for folder in _class_folders(root):
@@ -102,7 +102,7 @@ def list_splits(root: Path) -> dict[Split, list[Path]]:
 
 
 def _class_folders(folder: Path) -> list[Path]:
-    found = _by_class(folder)
+    found = visible_folders(folder)
     names = {path.name for path in found}
     if names == {"images", "masks"}:  # a network would learn to tell masks from images
         raise UserError(
@@ -119,11 +119,6 @@ def _class_folders(folder: Path) -> list[Path]:
     for each in found:
         _class_files(each, least=1)
     return found
-
-
-def _by_class(folder: Path) -> list[Path]:
-    """The folders in a folder, in the order of the classes."""
-    return sorted(visible_folders(folder), key=lambda path: name_of_class(path.name))
 
 
 def _check_loose(folder: Path) -> None:
@@ -164,8 +159,8 @@ def list_files(root: Path, split: Split, classes: Sequence[str]) -> list[tuple[P
 def _list_images(folder: Path, classes: Sequence[str]) -> list[Path]:
     _check_loose(folder)
     files = []
-    for class_folder in _by_class(folder):
-        if name_of_class(class_folder.name) not in classes:
+    for class_folder in visible_folders(folder):
+        if composed(class_folder.name) not in classes:
             raise UserError(
                 f"{class_folder} is not a folder of one of the training classes: {listed(classes)}"
             )

@@ -14,7 +14,7 @@ from torchcaps.core import MissingDataError, UserError, digest_of
 
 from ..api import Split
 from ..examples import Examples
-from .listing import name_of_class
+from .listing import by_name, composed
 from .unopened import opening
 
 _VALIDATION_FOLDERS = ("val", "valid", "validation")
@@ -61,7 +61,7 @@ def _told_apart(path: Path) -> str:
         size = file.seek(0, os.SEEK_END)
         file.seek(size // 2)
         middle = zlib.crc32(file.read(_GLANCE))
-    return f"{name_of_class(path.parent.name)}/{name_of_class(path.name)} {size} {middle}"
+    return f"{composed(path.parent.name)}/{composed(path.name)} {size} {middle}"
 
 
 def has_split_folders(root: Path) -> bool:
@@ -98,5 +98,5 @@ def split_by_name(files: Sequence[Path]) -> dict[Split, list[Path]]:
     if len(files) < 2:
         raise UserError(f"{files[0]} is the only image, and one is set aside for testing: add some")
     count = max(1, round(_TEST_SHARE * len(files)))
-    test = set(sorted(files, key=lambda path: digest_of(path.name))[:count])
-    return {"train": [path for path in files if path not in test], "test": sorted(test)}
+    test = set(sorted(files, key=lambda path: digest_of(composed(path.name)))[:count])
+    return {"train": [path for path in files if path not in test], "test": sorted(test, key=by_name)}

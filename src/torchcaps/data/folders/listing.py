@@ -23,10 +23,9 @@ _OF_SYSTEMS = ("__MACOSX", "__pycache__")  # folders that programs leave behind
 def visible_files(folder: Path, suffixes: set[str]) -> list[Path]:
     """The files with one of these endings, sorted; hidden files and what systems leave behind are skipped."""
     with opening(folder):
+        found = (path for path in folder.iterdir() if path.suffix.lower() in suffixes)
         return sorted(
-            path
-            for path in folder.iterdir()
-            if path.suffix.lower() in suffixes and not path.name.startswith(".") and path.is_file()
+            (path for path in found if not path.name.startswith(".") and path.is_file()), key=by_name
         )
 
 
@@ -53,12 +52,18 @@ def visible_images(folder: Path, suffixes: set[str] = SUFFIXES) -> list[Path]:
 def visible_folders(folder: Path) -> list[Path]:
     """The folders in a folder, sorted, without hidden ones."""
     with opening(folder):
-        return sorted(path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
+        found = (path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
+        return sorted(found, key=by_name)
 
 
-def name_of_class(text: str) -> str:
+def composed(text: str) -> str:
     """A name in which an accent is part of its letter: systems and archives store it either way."""
     return unicodedata.normalize("NFC", text)
+
+
+def by_name(path: Path) -> tuple[list[str], Path]:
+    """What puts paths in an order that does not depend on how their accents are stored."""
+    return [composed(part) for part in path.parts], path
 
 
 def files_below(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:

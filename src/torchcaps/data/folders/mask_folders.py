@@ -21,7 +21,7 @@ from ..api import Frame, Split
 from ..examples import MaskedImages
 from ..fit import fit_picture
 from .layout import SPLIT_FOLDERS, FolderContent, split_by_name, split_folder, validation_folder
-from .listing import SUFFIXES, name_of_class, visible_files, visible_images
+from .listing import SUFFIXES, composed, visible_files, visible_images
 from .picture import ARRAY_SUFFIX, common_mode, mode_and_size, open_any, read_picture, read_pictures
 from .unopened import raise_all
 
@@ -39,6 +39,15 @@ _Colour: TypeAlias = tuple[int, ...]
 class _Pair(NamedTuple):
     image: Path
     mask: Path
+
+    @property
+    def name(self) -> str:
+        """What image and mask have in common, and lists call them."""
+        return _name(self.image)
+
+
+def _name(path: Path) -> str:
+    return composed(path.stem)
 
 
 def open_mask_folders(root: Path, frame: Frame | None = None) -> FolderContent:
@@ -94,12 +103,12 @@ def _list_pairs(root: Path) -> _Listed:
 
 def _listed_pairs(root: Path) -> _Listed:
     """The pairs that `train.txt`, `test.txt` and `val.txt` name; they lie here, or two folders above."""
-    pairs = {pair.image.stem: pair for pair in _pairs_in(place_of_lists(root))}
+    pairs = {pair.name: pair for pair in _pairs_in(place_of_lists(root))}
     train, test, validation = (
         _named_pairs(root / f"{name}.txt", pairs, is_needed=name != "val")
         for name in ("train", "test", "val")
     )
-    counts = Counter(pair.image.stem for pair in (*train, *test, *validation))
+    counts = Counter(pair.name for pair in (*train, *test, *validation))
     raise_all(
         [
             f"{root}: {name} is listed {count} times; an image trains, validates or tests"
@@ -122,7 +131,7 @@ def _named_pairs(path: Path, pairs: Mapping[str, _Pair], *, is_needed: bool) -> 
         raise MissingDataError(
             f"{path} is missing; it names the images of its split, one a line, without .png"
         )
-    names = [line.strip() for line in read_text(path).splitlines() if line.strip()]
+    names = [composed(line.strip()) for line in read_text(path).splitlines() if line.strip()]
     raise_all([f"{path} names {name}, which is no image" for name in names if name not in pairs])
     if is_needed and not names:
         raise MissingDataError(f"{path} names no images")
@@ -135,16 +144,16 @@ def _pairs_in(folder: Path) -> list[_Pair]:
             raise MissingDataError(f"{folder} has no folder {name}")
     images = visible_images(folder / "images", SUFFIXES | {ARRAY_SUFFIX})
     found = visible_files(folder / "masks", _MASK_SUFFIXES)
-    masks = {path.stem: path for path in found}
+    masks = {_name(path): path for path in found}
     if not images:
         raise MissingDataError(f"{folder / 'images'} has no images")
     missing = [
         f"{path} has no mask {path.stem}.png in {folder / 'masks'}"
         for path in images
-        if path.stem not in masks
+        if _name(path) not in masks
     ]
     raise_all(missing + _twins(images) + _twins(found))
-    return [_Pair(path, masks[path.stem]) for path in images]
+    return [_Pair(path, masks[_name(path)]) for path in images]
 
 
 def _twins(files: Sequence[Path]) -> list[str]:
@@ -153,7 +162,7 @@ def _twins(files: Sequence[Path]) -> list[str]:
     return [
         f"{path} has the name of {other.name}; rename or remove one"
         for path in files
-        if (other := first.setdefault(path.stem, path)) != path
+        if (other := first.setdefault(_name(path), path)) != path
     ]
 
 
@@ -283,6 +292,6 @@ def _class_names(root: Path, values: list[int], masks: Sequence[Path]) -> tuple[
 def _listed_names(path: Path) -> tuple[str, ...]:
     """The names in a file, one a line; none where there is no file."""
     lines = read_text(path).split("\n") if path.is_file() else []
-    names = tuple(name_of_class(line.strip()) for line in lines if line.strip())
+    names = tuple(composed(line.strip()) for line in lines if line.strip())
     raise_all([f"{path} names {name} more than once" for name in sorted(set(names)) if names.count(name) > 1])
     return names

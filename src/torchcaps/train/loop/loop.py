@@ -15,7 +15,7 @@ from torchcaps.data import FOLDER_PREFIX
 from torchcaps.inspection import count_parameters, watch_health
 from torchcaps.storage import write_json
 
-from ..machine import Machine, device_of, launch, settled
+from ..machine import Machine, launch, settled
 from ..recipe import Recipe, recipe_as_json, require_memory_to_train
 from ..run import (
     TrainResult,
@@ -62,8 +62,7 @@ def train(
         metrics = (f"metrics.test_{each.name}" for each in recipe.task.metrics)
         return cast(TrainResult, read_result(out, "seconds", "metrics.best_epoch", *metrics))
     check_outside_classes(recipe, out, machine.data_dir)
-    if device_of(machine).type == "cpu":  # a GPU says by itself that its memory is full
-        require_memory_to_train(recipe, bytes_each=2 if machine.precision == "bf16" else 4)
+    require_memory_to_train(recipe, machine)
     fabric = launch(machine)
     with held_alone(out) if fabric.is_global_zero else nullcontext():
         if fabric.is_global_zero:

@@ -15,13 +15,14 @@ from .recipe import Recipe, build
 from .values import apply_overrides, packaged_recipes, read_values, with_changes
 
 _LEAST_STEPS = 4  # an epoch of one or two steps teaches little
+_AVERAGED_EPOCHS = 2  # a longer moving average of few steps is mostly that of weights that have not learnt
 
 
 class Fitted(NamedTuple):
     """A recipe, its keys that were chosen from the data, and whether `data` replaced its own dataset."""
 
     recipe: Recipe
-    chosen: dict[str, int]
+    chosen: dict[str, int | float]
     has_other_data: bool
 
 
@@ -37,7 +38,8 @@ def recipe_for_data(
 
     Open are the keys that neither the recipe nor `overrides` state. Where `data` names another dataset than
     the recipe's, what the recipe states about its own does not count. A batch is halved until an epoch has
-    four steps, as far as devices share it evenly and places have all their images in it.
+    four steps, as far as devices share it evenly and places have all their images in it. A moving average of
+    the weights spans the steps of two epochs at most.
 
     Args:
         name: A packaged recipe or the path of a YAML file.
@@ -71,24 +73,30 @@ def recipe_for_data(
     return Fitted(build(with_changes(values, chosen)), chosen, is_other)
 
 
-def _choose(recipe: Recipe, outline: Outline, stated: Plain, devices: int) -> dict[str, int]:
+def _choose(recipe: Recipe, outline: Outline, stated: Plain, devices: int) -> dict[str, int | float]:
     config, model = recipe.sketch().config, stated.get("model", {})
     fitting = {"num_classes": outline.num_classes, "in_channels": outline.channels}
-    chosen = {
+    chosen: dict[str, int | float] = {
         f"model.{key}": value
         for key, value in fitting.items()
         if key in config.__dataclass_fields__ and key not in model and getattr(config, key) != value
     }
+    images, batch = _training_images(recipe, outline), recipe.batch_size
     if "batch_size" not in stated:
-        batch = _fitting_batch(recipe, outline, devices)
+        batch = _fitting_batch(recipe, images, devices)
         chosen |= {} if batch == recipe.batch_size else {"batch_size": batch}
+    longest = 1 - 1 / max(_AVERAGED_EPOCHS * (images // batch), 1)
+    if "average" not in stated.get("optim", {}) and recipe.optim.average > longest:
+        chosen["optim.average"] = round(longest, 4)
     return chosen
 
 
-def _fitting_batch(recipe: Recipe, outline: Outline, devices: int) -> int:
+def _training_images(recipe: Recipe, outline: Outline) -> int:
     images = min(outline.num_train, recipe.data.limit or outline.num_train)
-    if not outline.has_validation:
-        images -= round(images * recipe.data.validation)
+    return images if outline.has_validation else images - round(images * recipe.data.validation)
+
+
+def _fitting_batch(recipe: Recipe, images: int, devices: int) -> int:
     share, least = devices, 1
     if recipe.task.name == "retrieval":  # whole places, and two of them to tell apart
         share, least = recipe.data.images_per_place, 2

@@ -13,6 +13,7 @@ from torchcaps.core import UserError, machine_memory
 from torchcaps.layers import layers_with_backend
 from torchcaps.models import Network
 
+from ..machine import Machine, device_of
 from .recipe import Recipe
 
 _FLOAT32 = 4  # bytes of a number
@@ -21,26 +22,37 @@ _Maps = Tensor | tuple[Any, ...]
 
 def require_memory(recipe: Recipe) -> None:
     """Raise before memory is taken where the model is larger than the machine."""
-    _checked_sketch(recipe)
+    _checked_sketch(recipe, torch.device("cpu"))
 
 
-def require_memory_to_train(recipe: Recipe, *, bytes_each: int = _FLOAT32) -> None:
-    """Raise before memory is taken where the model, or a step with its batch, is larger than the machine.
-
-    `bytes_each` are those of a number in the step.
-    """
-    network, there = _checked_sketch(recipe), machine_memory()
-    needed = recipe.batch_size * least_bytes(network) * bytes_each // _FLOAT32
-    if there and needed > there:
-        shape = "x".join(map(str, network.image_shape))
+def require_memory_to_train(recipe: Recipe, machine: Machine) -> None:
+    """Raise before memory is taken where the model, or a step with its batch, is larger than the device."""
+    device = device_of(machine)
+    network, there = _checked_sketch(recipe, device), _memory_of(device)
+    per_image = least_bytes(network) * (2 if machine.precision == "bf16" else _FLOAT32) // _FLOAT32
+    devices = machine.devices if device.type == "cuda" else 1  # processes on a CPU share its memory
+    batch = recipe.batch_size // devices
+    if there and batch * per_image > there:
+        shape, most = "x".join(map(str, network.image_shape)), there // per_image
+        smaller = f", or a batch_size of at most {most * devices}" if most else ""
         raise UserError(
-            f"a training step with {recipe.batch_size} images of {shape} needs at least "
-            f"{needed / 2**30:,.1f} GiB, and this machine has {there / 2**30:,.1f} GiB of memory; choose "
-            "smaller images, or a smaller batch_size"
+            f"a training step with {batch} images of {shape} needs at least "
+            f"{batch * per_image / 2**30:,.1f} GiB, and {_has(device, there)}; "
+            f"choose smaller images{smaller}"
         )
 
 
-def _checked_sketch(recipe: Recipe) -> Network:
+def _memory_of(device: torch.device) -> int:
+    """Bytes of memory, also where some is taken at the moment; 0 where the system does not tell."""
+    return torch.cuda.mem_get_info(device)[1] if device.type == "cuda" else machine_memory()
+
+
+def _has(device: torch.device, memory: int) -> str:
+    name = device if device.type == "cuda" else "this machine"
+    return f"{name} has {memory / 2**30:,.1f} GiB of memory"
+
+
+def _checked_sketch(recipe: Recipe, device: torch.device) -> Network:
     """The model without memory for its weights, which would fit."""
     try:
         network = recipe.sketch()
@@ -48,11 +60,11 @@ def _checked_sketch(recipe: Recipe) -> Network:
         raise UserError(
             "recipe.model: its sizes are too large for any machine; choose smaller ones"
         ) from error
-    needed, there = sum(each.numel() * each.itemsize for each in network.parameters()), machine_memory()
+    needed, there = sum(each.numel() * each.itemsize for each in network.parameters()), _memory_of(device)
     if there and needed > there:
         raise UserError(
-            f"recipe.model needs {needed / 2**30:,.1f} GiB for its weights alone, and this machine has "
-            f"{there / 2**30:,.1f} GiB of memory; choose smaller sizes"
+            f"recipe.model needs {needed / 2**30:,.1f} GiB for its weights alone, and {_has(device, there)}; "
+            "choose smaller sizes"
         )
     return network
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from torchcaps.core import MissingDataError, Plain, UserError, build_dataclass
 from torchcaps.data import DatasetInfo, Examples, Fit, Split
-from torchcaps.data.folders import name_of_class
+from torchcaps.data.folders import composed
 
 SomeCard = TypeVar("SomeCard", bound="DataCard")
 
@@ -37,7 +37,7 @@ class DataCard:
         """From the mapping in a file."""
         card = build_dataclass(cls, values, where)
         card.check(where)
-        return replace(card, classes=tuple(map(name_of_class, card.classes)))
+        return replace(card, classes=tuple(map(composed, card.classes)))
 
     def check(self, where: str) -> None:
         """Raise where images cannot be prepared by this card."""

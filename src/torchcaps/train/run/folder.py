@@ -130,7 +130,7 @@ def _check_continues(recipe: Recipe, before: Recipe, changed: list[str], out: Pa
     looks_ahead = recipe.optim.schedule == "cosine"
     if changed == ["epochs"] and recipe.epochs > before.epochs and not looks_ahead:
         return
-    rule = "the same one" if looks_ahead else "the same one or more epochs"
+    rule = "that one" if looks_ahead else "that one, or with more epochs"
     if looks_ahead and "epochs" in changed:
         rule += ", because a cosine schedule knows its last epoch"
     raise UserError(
