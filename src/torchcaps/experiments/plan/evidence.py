@@ -74,7 +74,7 @@ class Effect(NamedTuple):
     is_short: bool = False
     freedom: Number = 1
 
-    def margin_of(self, cases: float) -> float:
+    def margin_of(self, cases: Number) -> float:
         """Half of the interval that holds for all of so many cases at once (Bonferroni's)."""
         if self.margin in (0, inf):
             return self.margin
@@ -132,7 +132,7 @@ def excess(found: Mean, over: Number, *, over_seeds: Number = inf, cases: int = 
 
 
 @cache
-def student_quantile(freedom: Number, cases: float = 1) -> float:
+def student_quantile(freedom: Number, cases: Number = 1) -> float:
     """The distance from zero that Student's variable exceeds in 5 % of draws.
 
     With several `cases`, any of so many variables exceeds it in at most 5 % of draws (Bonferroni). Student's
@@ -145,7 +145,7 @@ def student_quantile(freedom: Number, cases: float = 1) -> float:
     return sqrt(freedom) * tan(float(angle))
 
 
-def decide(effect: Effect, *, at_least: float = 0.0, all_of: float = 1) -> Verdict:
+def decide(effect: Effect, *, at_least: float = 0.0, all_of: Number = 1) -> Verdict:
     """Confirmed where all of the interval lies above `at_least`, not confirmed where none of it does.
 
     It stays open where the seeds cannot tell, and where the protocol of one is shorter than the thesis's, or
@@ -175,7 +175,7 @@ class Case(NamedTuple):
     at_least: float = 0.0
     is_excused: bool = False
 
-    def decided(self, all_of: float = 1) -> Verdict:
+    def decided(self, all_of: Number = 1) -> Verdict:
         """The verdict on this case, which is one of `all_of`."""
         verdict = decide(self.effect, at_least=self.at_least, all_of=all_of)
         return "open" if verdict == "not confirmed" and self.is_excused else verdict
@@ -210,7 +210,7 @@ def _against(cases: Mapping[str, Case | Verdict]) -> list[str]:
     return []
 
 
-def _verdict(case: Case | Verdict, all_of: float = 1) -> Verdict:
+def _verdict(case: Case | Verdict, all_of: Number = 1) -> Verdict:
     return case.decided(all_of) if isinstance(case, Case) else case
 
 
