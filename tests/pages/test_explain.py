@@ -236,3 +236,10 @@ def test_several_images_get_an_index(written):
     assert page.count("<tr><td>") == len(rows)
     assert 'href="test-3~2.html"' in page
     assert (out / "overview.png").stat().st_size
+    assert "As on the page of each image, side by side." in page
+
+
+def test_the_overview_says_how_many_of_the_images_it_shows(tmp_path):
+    explainer = Explainer(make_run(tmp_path), reference=10)
+    explain_images(explainer, [f"test:{number}" for number in range(9)], tmp_path / "out")
+    assert "The first 8 images, side by side." in (tmp_path / "out" / "index.html").read_text()

@@ -58,8 +58,8 @@ def open_upload(content: bytes, *, is_digit: bool = False) -> tuple[Image.Image,
     except UserError as error:
         if "cannot be read as an image" in str(error):
             raise UserError(
-                "This file cannot be read as an image: it is damaged, or none of PNG, JPEG, WebP, TIFF and BMP; "
-                "save a HEIC photograph of a phone as JPEG first."
+                "This file cannot be read as an image: it is damaged, or not a PNG, JPEG, WebP, TIFF or BMP "
+                "file; save a HEIC photograph of a phone as JPEG first."
             ) from error
         raise
 

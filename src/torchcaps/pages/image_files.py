@@ -97,7 +97,9 @@ def _build_index(rows: Sequence[dict[str, Any]], stems: Sequence[str], overview:
     head = "<thead><tr><th>image</th><th>class</th><th>activation</th></tr></thead>"
     report.insert("Images", "", f'<div class="scroll"><table>{head}<tbody>{lines}</tbody></table></div>')
     if overview is not None:
-        report.section("Where the network looked", "As on the page of each image, side by side.", overview)
+        is_whole = len(rows) <= _MOST_COLUMNS
+        which = "As on the page of each image" if is_whole else f"The first {_MOST_COLUMNS} images"
+        report.section("Where the network looked", f"{which}, side by side.", overview)
     return report
 
 
