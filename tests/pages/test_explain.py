@@ -230,6 +230,13 @@ def test_nothing_is_written_of_an_image_that_cannot_be_drawn(tmp_path, monkeypat
     assert not list(tmp_path.rglob("test-0*"))
 
 
+def test_progress_is_shown_while_images_are_still_read(tmp_path):
+    explainer, told = Explainer(make_run(tmp_path), reference=10), []
+    with pytest.raises(MissingDataError):
+        explain_images(explainer, ["nothing.png"], tmp_path / "out", lambda *counts: told.append(counts))
+    assert told == [(0, 1)]
+
+
 def test_several_images_get_an_index(written):
     out, rows = written
     page = (out / "index.html").read_text()
