@@ -230,9 +230,23 @@ def test_nothing_is_written_of_an_image_that_cannot_be_drawn(tmp_path, monkeypat
     assert not list(tmp_path.rglob("test-0*"))
 
 
+def test_progress_is_shown_while_images_are_still_read(tmp_path):
+    explainer, told = Explainer(make_run(tmp_path), reference=10), []
+    with pytest.raises(MissingDataError):
+        explain_images(explainer, ["nothing.png"], tmp_path / "out", lambda *counts: told.append(counts))
+    assert told == [(0, 1)]
+
+
 def test_several_images_get_an_index(written):
     out, rows = written
     page = (out / "index.html").read_text()
     assert page.count("<tr><td>") == len(rows)
     assert 'href="test-3~2.html"' in page
     assert (out / "overview.png").stat().st_size
+    assert "As on the page of each image, side by side." in page
+
+
+def test_the_overview_says_how_many_of_the_images_it_shows(tmp_path):
+    explainer = Explainer(make_run(tmp_path), reference=10)
+    explain_images(explainer, [f"test:{number}" for number in range(9)], tmp_path / "out")
+    assert "The first 8 images, side by side." in (tmp_path / "out" / "index.html").read_text()

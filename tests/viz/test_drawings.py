@@ -213,6 +213,15 @@ def test_the_name_of_a_class_is_whole_where_there_is_room(count, label):
     assert (names[0] in titles) == (count < 8)
 
 
+@pytest.mark.parametrize(("columns", "classes"), [(2, 10), (2, 12), (8, 10), (8, 12)])
+def test_names_stand_below_the_bars_where_each_has_its_place(columns, classes):
+    images, lengths = torch.rand(columns, 8, 8), torch.rand(columns, classes)
+    figure = draw_evidence(images, images, lengths)
+    assert_draws(figure)
+    is_named = any(text.get_text() == "7" for axes in figure.axes for text in axes.get_xticklabels())
+    assert is_named == (columns == 2 or classes == 10)  # 10 and 11 are too wide for eight columns
+
+
 def test_the_panels_of_one_image_stand_side_by_side_above_its_classes():
     lengths = torch.tensor([[0.2, 0.9, 0.4]])
     heat = torch.rand(1, 6, 18)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .terminal import DataDir, Json, named_data, print_json, print_table, writable
+from .terminal import DataDir, Json, named_data, print_json, print_table, working, writable
 
 if TYPE_CHECKING:
     from torchcaps.data import FileFinding, FolderFinding
@@ -41,9 +41,12 @@ def check(name: NameOrFolder, data_dir: DataDir = None, json: Json = False) -> N
     from torchcaps.data import FOLDER_PREFIX, check_dataset, check_folder
 
     if name.startswith(FOLDER_PREFIX):
-        _show_folder(name, check_folder(name, data_dir), json=json)
+        with working("reading the images"):
+            found = check_folder(name, data_dir)
+        _show_folder(name, found, json=json)
         return
-    findings = check_dataset(name, data_dir)
+    with working("reading the files"):
+        findings = check_dataset(name, data_dir)
     if json:
         print_json([asdict(finding) | {"path": str(finding.path)} for finding in findings])
     elif findings:

@@ -40,6 +40,7 @@ def explain_images(
         on_image: Is told how many images are done.
         on_unreadable: Is told of images that cannot be read, which are left out; without it they raise.
     """
+    on_image(0, len(names))  # reading photographs takes seconds
     sources = explainer.read_all(names, on_unreadable)  # before any work
     classes = explainer.info.classes
     stems = distinct_stems([source.name for source in sources], reserved=[_INDEX])
@@ -47,7 +48,6 @@ def explain_images(
         _keep_foreign(out, stem)
     if len(stems) > 1:
         _keep_foreign(out, _INDEX)
-    on_image(0, len(sources))
     explained = [explainer.explain(source) for source in sources]
     findings = _last_findings(explainer.run)
     rows = []
@@ -97,7 +97,9 @@ def _build_index(rows: Sequence[dict[str, Any]], stems: Sequence[str], overview:
     head = "<thead><tr><th>image</th><th>class</th><th>activation</th></tr></thead>"
     report.insert("Images", "", f'<div class="scroll"><table>{head}<tbody>{lines}</tbody></table></div>')
     if overview is not None:
-        report.section("Where the network looked", "As on the page of each image, side by side.", overview)
+        is_whole = len(rows) <= _MOST_COLUMNS
+        which = "As on the page of each image" if is_whole else f"The first {_MOST_COLUMNS} images"
+        report.section("Where the network looked", f"{which}, side by side.", overview)
     return report
 
 

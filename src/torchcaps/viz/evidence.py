@@ -34,6 +34,7 @@ _FLAT = 1e-6  # of its largest value, by which a map has to vary before it is dr
 _MOST_CLASSES = 10  # below a single image
 _EDGE, _BAR = 16, 19  # around a single image, and the height of a class below it
 _CELL = {1: 220, 2: 180}  # side of a panel of a single image, by the number of maps
+_LETTER = 7  # pixels that a letter below a bar is wide
 
 
 def draw_evidence(
@@ -113,7 +114,7 @@ def _draw_columns(
             axes = axes_at(figure, (x, top, cell, cell))
             draw_panel(axes, colours[column], None if heat is None else heat[column])
         bars = axes_at(figure, (x, below + 40, cell, 74))
-        _draw_lengths(bars, lengths[column], names)
+        _draw_lengths(bars, lengths[column], names, width=cell)
         _name_class(bars, names, int(lengths[column].argmax()), truth[column], room=cell // 7)
     rows = {name: top + cell / 2 for name, top in zip(("input", *heats), tops, strict=True)}
     _label_rows(figure, {**rows, "class\nactivations": below + 77})
@@ -167,7 +168,8 @@ def _draw_ranking(axes: Axes, lengths: Array, names: list[str]) -> None:
     axes.tick_params(length=0, labelsize=SMALL, labelcolor=MUTED, pad=5)
 
 
-def _draw_lengths(axes: Axes, lengths: Array, names: list[str]) -> None:
+def _draw_lengths(axes: Axes, lengths: Array, names: list[str], *, width: Number) -> None:
+    """A bar for each class, with its name where all fit into so many pixels."""
     colours = [WARM if number == lengths.argmax() else QUIET for number in range(len(lengths))]
     axes.bar(range(len(lengths)), lengths, color=colours, width=0.72)
     axes.set_ylim(0, max(1.0, lengths.max()))
@@ -175,7 +177,7 @@ def _draw_lengths(axes: Axes, lengths: Array, names: list[str]) -> None:
     axes.set_facecolor(PAPER)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(LINE)
-    has_room = len(names) <= 12 and max(map(len, names)) <= 2
+    has_room = _LETTER * max(map(width_of, names)) * len(names) <= width
     labels = [literal(name) for name in names] if has_room else []
     axes.set_xticks(range(len(labels)), labels)
     axes.set_yticks([])

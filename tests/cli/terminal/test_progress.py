@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import contextmanager
 
 import pytest
 import typer
@@ -67,6 +68,28 @@ def test_the_bar_runs_over_all_epochs_then_over_the_test_images_and_anew_for_ano
         assert isinstance(bar, Watcher)
         assert watch_a_run(bar, 2) == [(5, 10), (10, 10), (60, 100), (100, 100)]
         assert watch_a_run(bar, 3) == [(5, 15), (10, 15), (15, 15), (60, 100), (100, 100)]
+
+
+@pytest.mark.parametrize("begin", [lambda bar: bar.run_started(FACTS), lambda bar: bar.testing(1, 2)])
+def test_a_sign_turns_until_the_data_are_read(monkeypatch, begin):
+    turning = []
+
+    @contextmanager
+    def sign(words):
+        turning.append(words)
+        yield
+        turning.remove(words)
+
+    monkeypatch.setattr(progress, "working", sign)
+    with ProgressBar() as bar:
+        assert turning == ["reading the data"]
+        begin(bar)
+        assert not turning
+    with ProgressBar():
+        assert turning
+    assert not turning
+    with ProgressBar(is_shown=False):
+        assert not turning
 
 
 def test_a_bar_that_is_not_shown_prints_nothing(capsys):

@@ -26,6 +26,7 @@ from torchcaps.data import (
 )
 from torchcaps.data.folders.class_folders import open_class_folders
 from torchcaps.data.folders.layout import split_by_name
+from torchcaps.data.folders.picture import read_picture
 from torchcaps.data.twin import FOLDER_TWIN
 from torchcaps.train import recipe_for_data
 from torchcaps.train.recipe import Data
@@ -518,6 +519,19 @@ def test_a_folder_is_described_by_its_files(root):
     assert info.mean == pytest.approx(pixels.mean((0, 2, 3)).tolist())
     assert info.std == pytest.approx(pixels.std((0, 2, 3), correction=0).tolist())
     assert len(info.reader(root, "test")) == 12
+
+
+def test_a_training_decodes_each_of_its_images_once(root, monkeypatch):
+    described, decoded = dataset_info(f"folder:{root}@10"), []
+    monkeypatch.setattr(
+        "torchcaps.data.folders.class_folders.read_picture",
+        lambda path, **how: decoded.append(path) or read_picture(path, **how),
+    )
+    source = Source(Data(name=f"folder:{root}", validation=0.25), task_named("classification"), 10)
+    info = source.splits(torch.device("cpu")).info
+    assert len(decoded) == len(set(decoded)) + 1 == 13  # the first one tells the size
+    assert (info.mean, info.std) == (described.mean, described.std)
+    assert (info.channels, info.height, info.width) == (3, 10, 10)
 
 
 class Largest(TorchDispatchMode):

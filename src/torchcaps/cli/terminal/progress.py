@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -62,8 +62,8 @@ class _Bar:
 class ProgressBar(_Bar):
     """Shows images per second, the time left, one line per epoch, and each finding once.
 
-    While it is open, a signal to end lets the run stop before its next epoch, with a checkpoint; so it does
-    where nothing is shown.
+    Before, a sign turns while the data are read. While it is open, a signal to end lets the run stop before
+    its next epoch, with a checkpoint; so it does where nothing is shown.
     """
 
     def __init__(self, *, is_shown: bool = True) -> None:
@@ -73,9 +73,12 @@ class ProgressBar(_Bar):
         self._metric: Metric | None = None
         self._told: set[str] = set()
         self._handlers: dict[int, Any] = {}
+        self._reading = ExitStack()
         self.wants_to_stop = False
 
     def __enter__(self) -> ProgressBar:
+        if self._is_shown:
+            self._reading.enter_context(working("reading the data"))
         for name in _SIGNALS:
             if hasattr(signal, name):  # not all systems have both
                 number = getattr(signal, name)
@@ -89,6 +92,7 @@ class ProgressBar(_Bar):
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
+        self._reading.close()
         if self._task is not None:  # a bar that never started would print an empty line
             self._bar.stop()  # also after an early stop or an error: a live bar hides the cursor
         if kind is not None:
@@ -108,6 +112,7 @@ class ProgressBar(_Bar):
         """Say what is trained."""
         from torchcaps.core import counted
 
+        self._reading.close()
         if self._task is not None:  # another run before this one
             self._bar.remove_task(self._task)
             self._task = None
@@ -151,6 +156,7 @@ class ProgressBar(_Bar):
 
     def testing(self, images: int, total: int) -> None:
         """Run the bar over the test images."""
+        self._reading.close()
         if self._task is None:
             self._task = self._bar.add_task("", total=total, speed="")
             self._bar.start()

@@ -13,11 +13,12 @@ from torch import Tensor
 from torchcaps.core import ImageSize, MissingDataError, UserError, sides
 from torchcaps.storage import expanded
 
-from ..api import FOLDER_PREFIX, LONGEST_SIDE, Dataset, DatasetInfo, Frame, Outline
+from ..api import FOLDER_PREFIX, LONGEST_SIDE, Dataset, DatasetInfo, Frame, Outline, Split
+from ..examples import Examples
 from ..fit import Fit
 from ..maps.places import PlaceContent, open_map_folder
 from .class_folders import open_class_folders
-from .layout import SPLIT_FOLDERS, FolderContent, digest_of_files
+from .layout import SPLIT_FOLDERS, FolderContent, digest_of_files, step_to
 from .mask_folders import open_mask_folders, place_of_lists
 from .posed_folder import POSES_FILE, open_posed_folder
 from .unopened import opening
@@ -93,8 +94,11 @@ def _open(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) ->
 def open_folder(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> Dataset:
     """The dataset called `name`, looked through once; a size in the name comes before `size`."""
     root, content = _open(name, data_dir, size=size, fit=fit, task=task)
+    images = _MeasuredImages(content)
     return Dataset(
-        lambda: _describe(name, root, content, fit=fit, task=task), content.examples, content.validation
+        lambda: _describe(name, root, content, images.measured(), fit=fit, task=task),
+        images.examples,
+        content.validation,
     )
 
 
@@ -105,11 +109,41 @@ def outline_folder(name: str, data_dir: Path, *, task: str) -> Outline:
     return Outline(task, len(content.classes), content.channels, content.count("train"), has_validation)
 
 
-def _describe(name: str, root: Path, content: Content, *, fit: Fit, task: str) -> DatasetInfo:
-    """What the files say; mean and std are those of at most 1,000 evenly spaced training images."""
-    sample = content.sample(_MOST_MEASURED)
-    channels, height, width = sample[0].shape  # of all of them: the reader accepts no two sizes
-    mean, std = _mean_and_deviation(sample)
+class _Measured(NamedTuple):
+    """What training images have in common."""
+
+    shape: torch.Size  # of all of them: the reader accepts no two sizes
+    mean: Tensor
+    std: Tensor
+
+
+class _MeasuredImages:
+    """The examples of a folder; the training images are measured when they are read, if that comes first."""
+
+    def __init__(self, content: Content) -> None:
+        self._content = content
+        self._measured: _Measured | None = None
+
+    def examples(self, split: Split) -> Examples:
+        """Read a split."""
+        found = self._content.examples(split)
+        if split == "train" and isinstance(found.images, Tensor):  # photographs are slow to decode again
+            self._measured = _measure(found.images[:: step_to(_MOST_MEASURED, len(found.images))])
+        return found
+
+    def measured(self) -> _Measured:
+        """Of at most 1,000 evenly spaced training images."""
+        return self._measured or _measure(self._content.sample(_MOST_MEASURED))
+
+
+def _measure(images: Sequence[Tensor] | Tensor) -> _Measured:
+    return _Measured(images[0].shape, *_mean_and_deviation(images))
+
+
+def _describe(
+    name: str, root: Path, content: Content, measured: _Measured, *, fit: Fit, task: str
+) -> DatasetInfo:
+    channels, height, width = measured.shape
     return DatasetInfo(
         name=name,
         title=f"images in {root}",
@@ -117,8 +151,8 @@ def _describe(name: str, root: Path, content: Content, *, fit: Fit, task: str) -
         height=height,
         width=width,
         classes=content.classes,
-        mean=tuple(mean.tolist()),
-        std=tuple(std.clamp(min=1e-3).tolist()),  # a flat colour must not divide by 0
+        mean=tuple(measured.mean.tolist()),
+        std=tuple(measured.std.clamp(min=1e-3).tolist()),  # a flat colour must not divide by 0
         num_train=content.count("train"),
         num_test=content.count("test"),
         licence="unknown: these are your files",
@@ -129,7 +163,7 @@ def _describe(name: str, root: Path, content: Content, *, fit: Fit, task: str) -
     )
 
 
-def _mean_and_deviation(images: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def _mean_and_deviation(images: Sequence[Tensor] | Tensor) -> tuple[Tensor, Tensor]:
     """Of each channel, from how often each byte occurs: pixels as numbers take 16 times their memory."""
     counts = torch.stack([_counts(image) for image in images]).sum(0)
     shares = counts.double() / counts.sum(1, keepdim=True)

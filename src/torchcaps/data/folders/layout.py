@@ -45,7 +45,12 @@ class FolderContent:
     def sample(self, most: int) -> list[Tensor]:
         """At most so many evenly spaced training images."""
         train = self.images["train"]
-        return [self.read(path) for path in train[:: -(-len(train) // most)]]
+        return [self.read(path) for path in train[:: step_to(most, len(train))]]
+
+
+def step_to(most: int, count: int) -> int:
+    """How far apart `most` or fewer of `count` things are that are evenly spaced."""
+    return -(-count // most)
 
 
 def digest_of_files(files: Sequence[Path]) -> str:
