@@ -27,7 +27,7 @@ from .groups import prune_and_shrink
 
 LABEL = "beyond:rem-mnist"
 _GAMMA, _DR = "gamma-CapsNet, small", "DR-CapsNet"
-_RECIPES = {_GAMMA: "mnist/gamma_capsnet_small_rem", _DR: "mnist/dr_capsnet_types"}
+_RECIPES = {_GAMMA: "mnist/gamma_capsnet_small_pruned", _DR: "mnist/dr_capsnet_types"}
 # an equal share, of 16 hidden capsules or of 10 classes, is a level
 _LEVELS: dict[str, int | tuple[int, ...]] = {_GAMMA: (17, 11), _DR: 11}
 _FEW = {"stem_channels": 8, "primary_types": 4}
