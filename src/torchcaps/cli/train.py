@@ -53,7 +53,9 @@ def command(
     from torchcaps.train import Several, TensorBoard, recipe_for_data, run_name, train
     from torchcaps.zoo import find_run
 
-    fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir, devices=devices)
+    fitted = recipe_for_data(
+        recipe, set_ or [], data=data, data_dir=data_dir, devices=devices, find_start=find_run
+    )
     settings, folder = fitted.recipe, out or Path("runs") / run_name(recipe, fitted)
     if not quiet and is_first_process():
         say_chosen(fitted)
