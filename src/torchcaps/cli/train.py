@@ -61,7 +61,7 @@ def command(
         say_chosen(fitted)
         say_left_out_of(settings.data.name, data_dir)
     machine = choose_machine(device, precision, data_dir, devices=devices, quiet=quiet)
-    with ProgressBar(is_shown=not (json or quiet)) as bar:
+    with ProgressBar(is_shown=is_first_process() and not (json or quiet)) as bar:
         events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
         watcher = Several(bar, *events)
         result = train(settings, folder, machine, resume=resume, watcher=watcher, find_start=find_run)
