@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tomllib
 import warnings
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib.metadata import version
 from inspect import unwrap
 from io import BytesIO, TextIOWrapper
@@ -32,6 +32,7 @@ from torchcaps.cli.main import _message_for, app
 from torchcaps.cli.on_runs.evaluate import show_result
 from torchcaps.cli.start import run as start_command
 from torchcaps.cli.start import say_how_to_go_on
+from torchcaps.cli.terminal import progress
 from torchcaps.cli.terminal.examples import EXAMPLES
 from torchcaps.core import EXTRAS, UserError
 from torchcaps.data import write_twin
@@ -701,6 +702,23 @@ def test_the_classes_that_are_mistaken_for_each_other_are_shown(run):
     head = next(number for number, line in enumerate(lines) if line.startswith("true class"))
     table = [[int(count) for count in line.split()[1:]] for line in lines[head + 1 : head + 11]]
     assert table == result["confusion"]
+
+
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_of_several_processes_the_first_one_shows_progress(photographs, tmp_path, monkeypatch, rank):
+    shown = []
+    monkeypatch.setenv("LOCAL_RANK", rank)
+    monkeypatch.setattr(progress, "working", lambda words: shown.append(words) or nullcontext())
+    torchcaps(
+        "train",
+        "photos/efficient_capsnet",
+        "--data",
+        photographs,
+        "--set",
+        "model.num_classes=4",
+        cwd=tmp_path,
+    )
+    assert shown == ["reading the data"] * (rank == "0")
 
 
 def test_what_is_set_is_not_chosen(photographs, tmp_path):

@@ -133,7 +133,7 @@ def _training(
 
     is_file = source.endswith((".yaml", ".yml"))
     try:
-        fitted = recipe_for_data(source, changes, data=data, data_dir=data_dir)
+        fitted = recipe_for_data(source, changes, data=data, data_dir=data_dir, find_start=find_run)
     except UnknownNameError as error:
         if is_file or source in packaged_recipes():
             raise

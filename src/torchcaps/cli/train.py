@@ -52,17 +52,19 @@ def command(
 ) -> None:
     """Train a model as a recipe says, on its data or yours."""
     from torchcaps.train import TensorBoard, recipe_for_data, run_name
+    from torchcaps.zoo import find_run
 
-    fitted = recipe_for_data(recipe, set_ or [], data=data, data_dir=data_dir, devices=devices)
+    fitted = recipe_for_data(
+        recipe, set_ or [], data=data, data_dir=data_dir, devices=devices, find_start=find_run
+    )
     settings, folder = fitted.recipe, out or Path("runs") / run_name(recipe, fitted)
     if not quiet and is_first_process():
         say_chosen(fitted)
         say_left_out_of(settings.data.name, data_dir)
     machine = choose_machine(device, precision, data_dir, devices=devices, quiet=quiet)
     events = [TensorBoard(folder / "tensorboard")] if tensorboard else []
-    result = train_fitted(
-        fitted, folder, machine, resume=resume, is_shown=not (json or quiet), watchers=events
-    )
+    is_shown = is_first_process() and not (json or quiet)
+    result = train_fitted(fitted, folder, machine, resume=resume, is_shown=is_shown, watchers=events)
     if not is_first_process():
         return
     if json:

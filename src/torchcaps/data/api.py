@@ -22,11 +22,12 @@ LONGEST_SIDE = 10_000  # pixels that images are brought to; more is a mistake
 
 
 class Frame(NamedTuple):
-    """The size that photographs of many sizes are brought to, and by which rule."""
+    """What photographs of many kinds are brought to."""
 
     height: int
     width: int
-    fit: Fit = "crop"
+    fit: Fit = "crop"  # the rule
+    in_colour: bool = False  # grey ones become RGB
 
 
 Reader: TypeAlias = Callable[[Path, Split], Examples]
@@ -156,14 +157,18 @@ def open_dataset(
     size: ImageSize = 0,
     fit: Fit = "crop",
     task: str = "classification",
+    in_colour: bool = False,
 ) -> Dataset:
-    """A dataset to read from; a folder of files is looked through once. Arguments as in `load_dataset`."""
+    """A dataset to read from; a folder of files is looked through once. Arguments as in `load_dataset`.
+
+    With `in_colour`, a folder of grey files is read in RGB.
+    """
     _require_name(name)
     folder = resolve_data_dir(data_dir)
     if name.startswith(FOLDER_PREFIX):
         from .folders.folder import open_folder  # imports this module
 
-        return open_folder(name, folder, size=size, fit=fit, task=task)
+        return open_folder(name, folder, size=size, fit=fit, task=task, in_colour=in_colour)
     info = find_info(name)
     if size and info.framed_reader is not None:
         frame, read = Frame(*sides(size), fit), info.framed_reader

@@ -46,7 +46,13 @@ class Source:
     """
 
     def __init__(
-        self, settings: Data, task: AnyTask, size: ImageSize = 0, data_dir: Path | None = None
+        self,
+        settings: Data,
+        task: AnyTask,
+        size: ImageSize = 0,
+        data_dir: Path | None = None,
+        *,
+        in_colour: bool = False,
     ) -> None:
         self.settings, self.task = settings, task
         preprocess = settings.preprocess
@@ -57,6 +63,7 @@ class Source:
             size=preprocess.resize or (0 if has_own_size else size),
             fit=settings.fit,
             task=task.name,
+            in_colour=in_colour,
         )
 
     def info(self) -> DatasetInfo:
@@ -112,9 +119,9 @@ def _require_all_classes(whole: Examples, train: Examples, settings: Data) -> No
 
 
 def source_of(recipe: Recipe, network: Network, data_dir: Path | None = None) -> Source:
-    """The dataset of a recipe, at the size of its network."""
-    _, height, width = network.image_shape
-    return Source(recipe.data, recipe.task, (height, width), data_dir)
+    """The dataset of a recipe, at the size of its network and in its colours."""
+    channels, height, width = network.image_shape
+    return Source(recipe.data, recipe.task, (height, width), data_dir, in_colour=channels == 3)
 
 
 def _resized(pictures: Tensor, mode: Mode, size: tuple[int, int], at_once: int = 4096) -> Tensor:

@@ -1,7 +1,13 @@
-import pytest
+import json
 
-from torchcaps.data import Outline
+import pytest
+import torch
+from PIL import Image
+
+from torchcaps.data import Outline, write_twin
 from torchcaps.train import recipe_for_data
+from torchcaps.train.pipeline import source_of
+from torchcaps.train.recipe import load_recipe, recipe_as_json
 
 PHOTOS, PLACES = "photos/efficient_capsnet", "retrieval/uav_small"
 
@@ -64,6 +70,23 @@ def test_a_batch_that_devices_share_stays_a_multiple_of_their_number(data_of):
     data_of(3)
     assert batch_for(PHOTOS, devices=4) == 4
     assert batch_for(PHOTOS, devices=3) == 64  # as the recipe has it: training says that it cannot be shared
+
+
+@pytest.mark.parametrize(("start", "channels"), [(None, 1), ("colour", 3), ("grey", 1)])
+def test_grey_images_are_read_in_colour_for_a_network_that_began_so(tmp_path, start, channels):
+    write_twin("folder", tmp_path / "photos", 12)
+    for path in (tmp_path / "photos").rglob("*.png"):
+        with Image.open(path) as picture:
+            picture.convert("L").save(path)
+    before = load_recipe(PHOTOS, changes={"model.in_channels": 3 if start == "colour" else 1})
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe_as_json(before)))
+    changes = [f"start_from={start}"] if start else []
+    fitted = recipe_for_data(PHOTOS, changes, data=str(tmp_path / "photos"), find_start=lambda name: tmp_path)
+    network = fitted.recipe.sketch()
+    assert network.image_shape[0] == channels
+    examples = source_of(fitted.recipe, network).splits(torch.device("cpu"))
+    assert examples.info.channels == examples.train.images.shape[1] == channels
+    assert torch.equal(examples.train.images[:, 0], examples.train.images[:, -1])
 
 
 def test_nothing_is_chosen_from_data_of_another_task(data_of):

@@ -47,7 +47,7 @@ def open_class_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     files = list_splits(root)
     classes = _classes_of(files["train"])
     deciding = files["train"] if has_split_folders(root) else [*files["train"], *files["test"]]
-    read = partial(read_picture, mode=common_mode(deciding), frame=frame)
+    read = partial(read_picture, mode=common_mode(deciding, frame), frame=frame)
     examples = partial(_labelled, classes=classes, read=read)
     held_out = validation_folder(root) if has_split_folders(root) else None
     validation = None if held_out is None else partial(examples, _list_images(held_out, classes))

@@ -82,18 +82,22 @@ def guess_task(name: str, data_dir: Path) -> str:
     return "segmentation" if has_masks or has_lists else "classification"
 
 
-def _open(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> tuple[Path, Content]:
+def _open(
+    name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str, in_colour: bool = False
+) -> tuple[Path, Content]:
     if task not in LAYOUTS:
         raise UserError(f"folder:PATH holds examples of {' or '.join(LAYOUTS)}, not of {task}")
     root, own = parse_folder_name(name, data_dir)
     wanted = own or size
     with opening(root):
-        return root, LAYOUTS[task](root, Frame(*sides(wanted), fit) if wanted else None)
+        return root, LAYOUTS[task](root, Frame(*sides(wanted), fit, in_colour) if wanted else None)
 
 
-def open_folder(name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str) -> Dataset:
+def open_folder(
+    name: str, data_dir: Path, *, size: ImageSize, fit: Fit, task: str, in_colour: bool
+) -> Dataset:
     """The dataset called `name`, looked through once; a size in the name comes before `size`."""
-    root, content = _open(name, data_dir, size=size, fit=fit, task=task)
+    root, content = _open(name, data_dir, size=size, fit=fit, task=task, in_colour=in_colour)
     images = _MeasuredImages(content)
     return Dataset(
         lambda: _describe(name, root, content, images.measured(), fit=fit, task=task),

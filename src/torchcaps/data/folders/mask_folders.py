@@ -67,7 +67,7 @@ def open_mask_folders(root: Path, frame: Frame | None = None) -> FolderContent:
     }
     is_split_here = (root / "images").is_dir() and not (root / "train.txt").is_file()
     deciding = [*images["train"], *(images["test"] if is_split_here else ())]
-    read = partial(read_picture, mode=common_mode(deciding), frame=frame)
+    read = partial(read_picture, mode=common_mode(deciding, frame), frame=frame)
     read_mask = partial(_read_mask, is_binary=len(classes) == 1, frame=frame)
 
     def examples(found: Sequence[_Pair]) -> MaskedImages:
@@ -263,7 +263,7 @@ def _check_lossy(picture: Image.Image, path: Path) -> None:
 def _read_mask(path: Path, *, is_binary: bool, frame: Frame | None) -> Tensor:
     mask = _open_mask(path)
     if frame is not None:
-        mask = fit_picture(mask, *frame, is_mask=True)
+        mask = fit_picture(mask, *frame[:3], is_mask=True)
     numbers = torch.from_numpy(np.array(mask))
     return ((numbers > 0).to(torch.uint8) if is_binary else numbers).unsqueeze(0)
 

@@ -196,8 +196,11 @@ def mode_and_size(path: Path) -> tuple[str, tuple[int, int]]:
         return picture.mode, picture.size
 
 
-def common_mode(files: Sequence[Path]) -> str:
-    """Greyscale ("L") where all pictures are, else "RGB"; one message lists those that cannot be read."""
+def common_mode(files: Sequence[Path], frame: Frame | None = None) -> str:
+    """Greyscale ("L") where all pictures are and may be, else "RGB".
+
+    One message lists those that cannot be read.
+    """
     modes, problems = set(), []
     for path in files:
         try:
@@ -205,7 +208,8 @@ def common_mode(files: Sequence[Path]) -> str:
         except UserError as error:
             problems.append(str(error))
     raise_all(problems)
-    return "L" if modes <= GREY_MODES else "RGB"
+    in_colour = frame is not None and frame.in_colour
+    return "L" if modes <= GREY_MODES and not in_colour else "RGB"
 
 
 def as_bytes(picture: Image.Image) -> Tensor:
@@ -223,7 +227,7 @@ def read_picture(path: Path, mode: str, frame: Frame | None) -> Tensor:
             "save it as a greyscale image"
         )
     picture = without_transparency(picture).convert(mode)
-    return as_bytes(picture if frame is None else fit_picture(picture, *frame))
+    return as_bytes(picture if frame is None else fit_picture(picture, *frame[:3]))
 
 
 def read_pictures(files: Sequence[Path], read: Callable[[Path], Tensor]) -> Tensor | FileImages:

@@ -135,7 +135,7 @@ def _read_mask(photograph: Path, frame: Frame) -> Tensor:
     if not path.is_file():
         raise MissingDataError(f"{path} is missing; masks of ETH-80 lie in maps beside the photographs")
     with opened_picture(path) as picture:
-        framed = fit_picture(picture.convert("L"), *frame, is_mask=True)
+        framed = fit_picture(picture.convert("L"), *frame[:3], is_mask=True)
     return torch.from_numpy(np.asarray(framed) > 127)
 
 

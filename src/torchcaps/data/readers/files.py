@@ -113,7 +113,7 @@ def read_photograph(path: Path, frame: Frame, dataset: str) -> UInt8[Tensor, "3 
     """A photograph in colour, brought to the size of `frame`."""
     try:
         with opened_picture(path) as picture:
-            framed = fit_picture(picture.convert("RGB"), *frame)
+            framed = fit_picture(picture.convert("RGB"), *frame[:3])
     except UserError as error:
         raise DamagedFileError(path, str(error).removeprefix(f"{path} "), dataset) from error
     return as_bytes(framed)

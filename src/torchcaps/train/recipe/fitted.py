@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from torchcaps.core import Plain, UserError, unknown_name
 from torchcaps.data import DATASETS, FOLDER_PREFIX, Outline, outline_dataset
 from torchcaps.data.folders import folder_path
 
+from .load import read_recipe
 from .recipe import Recipe, build
 from .values import apply_overrides, packaged_recipes, read_values, with_changes
 
@@ -33,6 +34,7 @@ def recipe_for_data(
     data: str | None = None,
     data_dir: Path | None = None,
     devices: int = 1,
+    find_start: Callable[[str], Path] = Path,
 ) -> Fitted:
     """The recipe `name`, as `load_recipe` reads it, with what it leaves open chosen from its data.
 
@@ -47,6 +49,8 @@ def recipe_for_data(
         data: Another dataset, `folder:PATH`, or the path of a folder.
         data_dir: Folder of the datasets.
         devices: Processes that share a batch.
+        find_start: As in `train`. Where the run that it finds takes images in colour, so does the recipe, and
+            grey files of a folder are read in RGB.
 
     Examples:
         >>> fitted = recipe_for_data("photos/efficient_capsnet", data="synthetic_mnist")
@@ -69,6 +73,8 @@ def recipe_for_data(
             "training images, has no meaning; leave it out, or move those images to train"
         )
     stated = apply_overrides({} if is_other else with_changes(own, {}), overrides)
+    if recipe.data.name.startswith(FOLDER_PREFIX):
+        outline = outline._replace(channels=max(outline.channels, _channels_of_start(recipe, find_start)))
     chosen = _choose(recipe, outline, stated, devices)
     return Fitted(build(with_changes(values, chosen)), chosen, is_other)
 
@@ -89,6 +95,11 @@ def _choose(recipe: Recipe, outline: Outline, stated: Plain, devices: int) -> di
     if "average" not in stated.get("optim", {}) and recipe.optim.average > longest:
         chosen["optim.average"] = round(longest, 4)
     return chosen
+
+
+def _channels_of_start(recipe: Recipe, find_start: Callable[[str], Path]) -> int:
+    before = read_recipe(find_start(recipe.start_from)) if recipe.start_from else None
+    return 0 if before is None else before.sketch().image_shape[0]
 
 
 def _training_images(recipe: Recipe, outline: Outline) -> int:
