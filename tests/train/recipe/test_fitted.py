@@ -6,8 +6,8 @@ from PIL import Image
 
 from torchcaps.data import Outline, write_twin
 from torchcaps.train import recipe_for_data
-from torchcaps.train.pipeline import source_of
 from torchcaps.train.recipe import load_recipe, recipe_as_json
+from torchcaps.train.source import source_of
 
 PHOTOS, PLACES = "photos/efficient_capsnet", "retrieval/uav_small"
 
