@@ -39,7 +39,8 @@ _TINY: dict[str, Changes] = {
     _DR: {"model": {"name": "dr_capsnet_mnist", **_FEW}},
 }
 _KEPT = 0.5  # points of accuracy
-_EVEN = 50  # percent: where even couplings read less, routing decides
+_HALF = 50  # percent: of the operations, and of the digits that even couplings may read
+_MISSING = Finding("open", "the network has not been trained both ways")
 
 
 def _means(rows_of: RowsOf, network: str, metrics: Iterable[str]) -> dict[str, dict[str, Mean]] | None:
@@ -53,51 +54,40 @@ def _means(rows_of: RowsOf, network: str, metrics: Iterable[str]) -> dict[str, d
     return means if len(means) == len((PLAIN, REM)) else None
 
 
-def _keeps_accuracy(means: dict[str, dict[str, Mean]]) -> Case:
-    return Case(difference(means[REM]["test_accuracy"], means[PLAIN]["test_accuracy"]), -_KEPT)
+def _at_kept_accuracy(means: dict[str, dict[str, Mean]], name: str, case: Case, words: str) -> Finding:
+    """Decide that a case holds, at an accuracy that is kept."""
+    plain, rem = (means[variant]["test_accuracy"] for variant in (PLAIN, REM))
+    cases = {name: case, "the accuracy": Case(difference(rem, plain), -_KEPT)}
+    return decide_together(cases, len(cases), f"{words}, {plain.value:.2f} to {rem.value:.2f} %")
 
 
 def fewer_trees(rows_of: RowsOf) -> Finding:
     """Fewer trees with REM, at an accuracy that is kept."""
     means = _means(rows_of, _GAMMA, ("keys", "test_accuracy"))
     if means is None:
-        return Finding("open", "the network has not been trained both ways")
-    plain, rem = means[PLAIN], means[REM]
-    cases = {
-        "the trees": Case(difference(plain["keys"], rem["keys"])),
-        "the accuracy": _keeps_accuracy(means),
-    }
-    because = (
-        f"{plain['keys'].value:,.0f} to {rem['keys'].value:,.0f} trees, "
-        f"{plain['test_accuracy'].value:.2f} to {rem['test_accuracy'].value:.2f} %"
-    )
-    return decide_together(cases, len(cases), because)
+        return _MISSING
+    plain, rem = (means[variant]["keys"] for variant in (PLAIN, REM))
+    words = f"{plain.value:,.0f} to {rem.value:,.0f} trees"
+    return _at_kept_accuracy(means, "the trees", Case(difference(plain, rem)), words)
 
 
 def fewer_operations(rows_of: RowsOf) -> Finding:
     """Half of the operations or fewer with whole types cut, at an accuracy that is kept."""
     means = _means(rows_of, _DR, ("operations_share", "test_accuracy"))
     if means is None:
-        return Finding("open", "the network has not been trained both ways")
+        return _MISSING
     share = means[REM]["operations_share"]
-    cases = {
-        "the operations": Case(excess(share.times(-1), -50)),
-        "the accuracy": _keeps_accuracy(means),
-    }
-    because = (
-        f"{share.value:.1f} % of the operations, "
-        f"{means[PLAIN]['test_accuracy'].value:.2f} to {means[REM]['test_accuracy'].value:.2f} %"
-    )
-    return decide_together(cases, len(cases), because)
+    case = Case(excess(share.times(-1), -_HALF))
+    return _at_kept_accuracy(means, "the operations", case, f"{share.value:.1f} % of the operations")
 
 
 def routing_decides(rows_of: RowsOf) -> Finding:
     """With each vote split evenly the network reads fewer than half of the digits, with REM and without."""
     means = _means(rows_of, _GAMMA, ("accuracy_with_even",))
     if means is None:
-        return Finding("open", "the network has not been trained both ways")
+        return _MISSING
     even = {variant: metrics["accuracy_with_even"] for variant, metrics in means.items()}
-    cases = {variant: Case(excess(mean.times(-1), -_EVEN)) for variant, mean in even.items()}
+    cases = {variant: Case(excess(mean.times(-1), -_HALF)) for variant, mean in even.items()}
     because = ", ".join(f"{variant} {mean.value:.1f} %" for variant, mean in even.items())
     return decide_together(cases, len(cases), because)
 
