@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from torchcaps.core import evaluating, sketching
+from torchcaps.core import evaluating, sketching, without_autocast
 
 
 def modes(model):
@@ -33,3 +33,17 @@ def test_a_sketch_draws_nothing():
     assert all(each.is_meta and each.shape == (2, 3) for each in weights)
     assert torch.equal(torch.get_rng_state(), before)
     assert not torch.randn(2).is_meta
+
+
+def test_products_keep_their_dtype_inside():
+    product, x = nn.Linear(3, 3), torch.rand(2, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert product(x).dtype == torch.bfloat16
+        with without_autocast(x):
+            assert product(x).dtype == torch.float32
+
+
+def test_tensors_without_data_have_shapes():
+    x = torch.empty(2, 3, device="meta")
+    with without_autocast(x):
+        assert (x @ x.mT).shape == (2, 2)

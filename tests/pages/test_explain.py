@@ -4,6 +4,7 @@ import os
 import re
 from dataclasses import replace
 from importlib import import_module
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -244,6 +245,25 @@ def test_several_images_get_an_index(written):
     assert 'href="test-3~2.html"' in page
     assert (out / "overview.png").stat().st_size
     assert "As on the page of each image, side by side." in page
+
+
+def test_what_was_found_of_an_image_is_let_go_once_it_is_written(tmp_path, monkeypatch):
+    explainer = Explainer(make_run(tmp_path), reference=10)
+    explain, found, alive = explainer.explain, [], []
+
+    def watched(source):
+        alive.append(sum(each() is not None for each in found))
+        explanation = explain(source)
+        found.append(ref(explanation))
+        return explanation
+
+    monkeypatch.setattr(explainer, "explain", watched)
+    files = import_module("torchcaps.pages.image_files")
+    monkeypatch.setattr(files, "_MOST_COLUMNS", 1)
+    monkeypatch.setattr(files, "draw_all", lambda *_: {})
+    monkeypatch.setattr(files, "draw_saliency", lambda *_: None)
+    explain_images(explainer, [f"test:{number}" for number in range(4)], tmp_path / "out")
+    assert alive == [0, 1, 2, 2]  # that of the overview, and the last one
 
 
 def test_the_overview_says_how_many_of_the_images_it_shows(tmp_path):

@@ -1,9 +1,11 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from torchcaps.core import UserError
-from torchcaps.data import dataset_info, load_dataset
+from torchcaps.data import FileImages, LabelledImages, dataset_info, load_dataset
 from torchcaps.models import create_model
 from torchcaps.parse import analyse, collect_keys, count_trees, evened, quantized, some_images
 from torchcaps.train import Pipeline
@@ -44,6 +46,15 @@ def test_an_analysis_is_what_image_by_image_gives(model, split):
     ] == keys
     assert found.dictionary.num_keys == len(set(keys))
     assert found.as_json()["keys"] == len(set(keys))
+
+
+def test_images_that_stay_in_their_files_are_analysed_as_those_in_memory(model, split):
+    data, pipeline = split
+    files = FileImages([Path(str(n)) for n in range(len(data))], lambda path: data.images[int(path.name)])
+    kept = LabelledImages(files, data.labels, data.classes)
+    found, expected = (analyse(model, each, pipeline, batch_size=10) for each in (kept, data))
+    assert found.as_json() == expected.as_json()
+    assert (found.keys.indices == expected.keys.indices).all()
 
 
 def test_even_couplings_are_those_of_one_iteration(split):

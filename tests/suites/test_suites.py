@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from torchcaps.cli.main import app
 from torchcaps.core import UserError
 from torchcaps.core.metric import METRICS
-from torchcaps.data import CORRUPTIONS, LabelledImages, Preprocess, corrupt_images, load_dataset
+from torchcaps.data import CORRUPTIONS, FileImages, LabelledImages, Preprocess, corrupt_images, load_dataset
 from torchcaps.suites import (
     SUITES,
     Material,
@@ -52,6 +53,16 @@ def test_a_suite_repeats_itself_and_its_metrics_are_known(digits, suite):
     assert len(by_condition(found)) == len(found)
     for each in found:
         assert all(name in METRICS and 0 <= value <= 1 for name, value in each.metrics.items())
+
+
+@pytest.mark.parametrize("suite", ["turns", "overlap"])
+def test_images_that_stay_in_their_files_are_measured_as_those_in_memory(digits, suite, monkeypatch):
+    expected = measure_run(digits, suite, limit=20)
+    data, pipeline = load_labelled(digits, "test")
+    files = FileImages([Path(str(n)) for n in range(len(data))], lambda path: data.images[int(path.name)])
+    kept = LabelledImages(files, data.labels, data.classes)
+    monkeypatch.setattr("torchcaps.suites.api.load_labelled", lambda *_, **__: (kept, pipeline))
+    assert measure_run(digits, suite, limit=20) == expected
 
 
 def test_a_turn_of_nothing_changes_nothing():

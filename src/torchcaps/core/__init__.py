@@ -25,8 +25,7 @@ from .labels import mark_labels, require_labels, require_scores
 from .levels import even_levels
 from .machine import machine_memory
 from .metric import METRICS, Better, Metric, metric_of, register_metrics
-from .modes import evaluating, sketching
-from .precision import without_autocast
+from .modes import evaluating, sketching, without_autocast
 from .registry import Registry
 from .rotation import (
     AXIAL_SQUARINGS,

@@ -1,9 +1,9 @@
-"""How the parts of a network are built and called: without memory, or in evaluation mode."""
+"""How parts of a network are built and called: without memory, in evaluation mode, in full precision."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -48,3 +48,14 @@ class _Undrawn(TorchFunctionMode):
         if func in (Tensor.normal_, nn.init.normal_):
             return args[0] if args else kwargs["tensor"]
         return (torch.empty if func is torch.randn else func)(*args, **kwargs)
+
+
+def without_autocast(tensor: Tensor) -> AbstractContextManager[Any]:
+    """A region in which products keep the dtype of their inputs, on the device of `tensor`.
+
+    The device `meta`, whose tensors have shapes and no data, knows no autocast. Autocast is switched off only
+    where it is on, because that takes longer than to ask, and every layer and routing does it.
+    """
+    kind = tensor.device.type
+    is_cast = kind != "meta" and torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if is_cast else nullcontext()

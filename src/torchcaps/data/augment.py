@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import torch
@@ -111,15 +111,7 @@ class Augment:
     @property
     def affine_limits(self) -> AffineLimits:
         """The part of the settings that `affine` reads."""
-        return AffineLimits(
-            rotation=self.rotation,
-            rotation_probability=self.rotation_probability,
-            rotation_law=self.rotation_law,
-            shear=self.shear,
-            scale=self.scale,
-            translation=self.translation,
-            squish=self.squish,
-        )
+        return AffineLimits(**{field.name: getattr(self, field.name) for field in fields(AffineLimits)})
 
 
 def draw_numbers(count: int, generator: torch.Generator) -> Float[Tensor, "{count} draws"]:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from torchcaps.core import UserError
-from torchcaps.parse import Explainer
+from torchcaps.parse import Explainer, Explanation
 from torchcaps.storage import distinct_stems, write_bytes, write_json, write_text
 from torchcaps.train import Run
 from torchcaps.viz import Report, to_png, to_svg
@@ -48,10 +48,12 @@ def explain_images(
         _keep_foreign(out, stem)
     if len(stems) > 1:
         _keep_foreign(out, _INDEX)
-    explained = [explainer.explain(source) for source in sources]
     findings = _last_findings(explainer.run)
-    rows = []
-    for stem, found in zip(stems, explained, strict=True):
+    rows: list[dict[str, Any]] = []
+    first: list[Explanation] = []  # all of them would take megabytes an image
+    for stem, source in zip(stems, sources, strict=True):
+        found = explainer.explain(source)
+        first += [found] if len(first) < _MOST_COLUMNS else []
         data, drawings = found.as_json(classes), draw_all(found, classes)
         # built before anything is written: an image gets all of its files or none
         page = build_page(found, classes, drawings, findings)
@@ -61,7 +63,7 @@ def explain_images(
         rows.append({**data, "files": [str(path) for path in files]})
         on_image(len(rows), len(sources))
     if len(rows) > 1:
-        overview = draw_saliency(explained[:_MOST_COLUMNS], classes)
+        overview = draw_saliency(first, classes)
         _write_drawings({} if overview is None else {"overview": overview}, out, "")
         _build_index(rows, stems, overview).save(out / f"{_INDEX}.html")
     return rows

@@ -14,8 +14,7 @@ from torchcaps.layers import SelectedFcCaps
 from torchcaps.models import MODELS, KeptSizes, Removable, Shrinkable
 from torchcaps.routing import iterations_of, set_iterations
 
-from .dead_channels import fold_constants, slice_step, used_channels
-from .silent_children import drops_children, silent_coupling
+from .dead_parts import drops_children, fold_constants, silent_coupling, slice_step, used_channels
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 

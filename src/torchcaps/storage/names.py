@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain, count
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 from torchcaps.core import UserError
@@ -16,11 +16,13 @@ def distinct_stems(names: Sequence[str], *, reserved: Iterable[str] = ()) -> lis
     """
     stems: list[str] = []
     taken = set(reserved)
+    numbers: dict[str, Iterator[int]] = {}  # of each stem those that were not tried yet
     for name in names:
-        stem = Path(name).stem.replace(":", "-")
-        candidates = chain([stem], (f"{stem}~{number}" for number in count(2)))
-        stems.append(next(candidate for candidate in candidates if candidate.casefold() not in taken))
-        taken.add(stems[-1].casefold())
+        stem = chosen = Path(name).stem.replace(":", "-")
+        while chosen.casefold() in taken:
+            chosen = f"{stem}~{next(numbers.setdefault(stem.casefold(), count(2)))}"
+        stems.append(chosen)
+        taken.add(chosen.casefold())
     return stems
 
 

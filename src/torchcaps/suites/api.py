@@ -54,7 +54,9 @@ def measure_run(
     """Everything that a suite measures of a run, on all its test images or on `limit` of them."""
     measure = SUITES[suite]
     data, pipeline = load_labelled(run, "test", data_dir=data_dir)
-    return measure(Material(run, some_images(data, limit), pipeline, data_dir, limit))
+    chosen = some_images(data, limit)
+    chosen = chosen.with_images(chosen.images[:])  # they are changed, so those that stay in files are read
+    return measure(Material(run, chosen, pipeline, data_dir, limit))
 
 
 @torch.no_grad()

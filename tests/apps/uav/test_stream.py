@@ -137,6 +137,13 @@ def test_a_yaw_counts_from_north_to_the_right_and_is_never_0(heading, yaw):
         assert receive().yaw == yaw
 
 
+@pytest.mark.parametrize("time", [1.7e15, 1e300, 1e308])
+def test_a_time_in_microseconds_does_not_end_the_flight(time, country, tmp_path):
+    with mavlink() as (sender, receive):
+        found = answers(country, [GOOD, {**GOOD, "time": time}], tmp_path, sender.send)
+        assert [receive().time_usec for _ in found] == [1_000_000, 2**64 - 1]
+
+
 @pytest.mark.parametrize(("converged", "fix"), [(True, 2), (False, 1)])
 def test_a_fix_is_one_in_the_plane_whose_height_and_speed_are_to_be_ignored(converged, fix):
     dialect = pytest.importorskip("pymavlink.dialects.v20.common")

@@ -16,6 +16,7 @@ _NO_FIX, _FIX_2D = 1, 2
 _IGNORED = 1 | 2 | 4 | 8 | 16 | 32 | 128
 _SYSTEM, _RECEIVER = 1, 220  # the sender, and its part: a receiver of satellites (MAV_COMP_ID_GPS)
 _WHOLE_TURN = 36_000  # hundredths of a degree
+_LATEST = 2**64 - 1  # microseconds that a message can state
 
 
 class MavlinkSender:
@@ -38,11 +39,14 @@ class MavlinkSender:
         self._socket, self._place = socket.socket(family, kind), place
 
     def send(self, time: float, longitude: float, latitude: float, estimate: Estimate) -> None:
-        """Send an estimate, whose heading counts from east; `time` is in seconds. Nothing is sent twice."""
+        """Send an estimate, whose heading counts from east; `time` is in seconds. Nothing is sent twice.
+
+        A time later than a message can state, as of a clock that counts microseconds, is sent as the latest.
+        """
         east = math.degrees(estimate.heading)
         yaw = round(100 * (90 - east)) % _WHOLE_TURN or _WHOLE_TURN  # 0 means unknown; north is 360 degrees
         message = self._mavlink.gps_input_encode(
-            time_usec=int(max(time, 0.0) * 1e6),
+            time_usec=int(min(max(time, 0.0) * 1e6, _LATEST)),
             gps_id=0,
             ignore_flags=_IGNORED,
             time_week_ms=0,

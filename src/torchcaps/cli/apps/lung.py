@@ -10,6 +10,7 @@ import typer
 
 from .. import train as training
 from ..terminal import (
+    Changes,
     CountBar,
     DataDir,
     Device,
@@ -115,9 +116,7 @@ def train(
         str | None,
         typer.Option("--leave-out", help="Test on this patient alone, where there are at most 20."),
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key: epochs=10.")
-    ] = None,
+    set_: Changes = None,
     out: Annotated[
         Path | None, typer.Option("--out", file_okay=False, help="Run folder; default runs/lung-MODEL.")
     ] = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..terminal import (
+    Changes,
     CountBar,
     Device,
     Json,
@@ -15,6 +16,7 @@ from ..terminal import (
     ProgressBar,
     Quiet,
     RecipeCommand,
+    Resume,
     choose_device,
     found_run,
     print_json,
@@ -102,14 +104,12 @@ def train(
     maps: Maps,
     out: Annotated[Path, typer.Option("--out", file_okay=False, help="Run folder.")],
     recipe: Annotated[str, typer.Option("--recipe", help="Recipe of the network.")] = "retrieval/uav_small",
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key of the recipe.")
-    ] = None,
+    set_: Changes = None,
     pixel: Pixel = None,
     places: PlaceCount = 2250,
     views: ViewCount = 20,
     offset: Offset = 35.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    resume: Resume = False,
     device: Device = "auto",
     quiet: Quiet = False,
     json: Json = False,

@@ -1,8 +1,7 @@
 """What all commands share: options, printed answers, signs of life, and help."""
 
-from .answers import PassedOver, found_images, print_answers
+from .answers import PassedOver, found_images, print_answers, say_left_out_of
 from .examples import FIRST_STEPS, as_epilog, epilog
-from .left_out import say_left_out_of
 from .options import (
     Changes,
     DataDir,

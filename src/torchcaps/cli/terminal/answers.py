@@ -1,4 +1,4 @@
-"""Image files that a network answers for, one after the other, with the pictures of its answers."""
+"""Image files that a network answers for, one after the other, and those that are left out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .left_out import say_left_out
 from .show import print_json
 
 if TYPE_CHECKING:
@@ -23,8 +22,30 @@ def found_images(names: Sequence[str]) -> list[str]:
 
     found = find_images(names)
     for folder in (Path(name) for name in names if os.path.isdir(name)):
-        say_left_out(folder)
+        _say_left_out(folder)
     return found
+
+
+def _say_left_out(folder: Path) -> None:
+    """Count the images below a folder that are not read for the ends of their names, and name one."""
+    from torchcaps.core import counted
+    from torchcaps.data.folders import SUFFIXES, skipped_images
+
+    if skipped := skipped_images(folder):
+        typer.echo(
+            f"torchcaps: {counted(len(skipped), 'image')} in {folder} left out, such as {skipped[0]}: "
+            f"those of a folder end in {', '.join(sorted(SUFFIXES))}",
+            err=True,
+        )
+
+
+def say_left_out_of(data: str, data_dir: Path | None) -> None:
+    """The same for a dataset; only that of a folder can have such images."""
+    from torchcaps.data import FOLDER_PREFIX, resolve_data_dir
+    from torchcaps.data.folders import parse_folder_name
+
+    if data.startswith(FOLDER_PREFIX):
+        _say_left_out(parse_folder_name(data, resolve_data_dir(data_dir)).root)
 
 
 class PassedOver:

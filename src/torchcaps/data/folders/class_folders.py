@@ -68,8 +68,13 @@ def read_test_folders(root: Path, classes: tuple[str, ...], read: Callable[[Path
 def _labelled(
     files: Sequence[Path], classes: tuple[str, ...], read: Callable[[Path], Tensor]
 ) -> LabelledImages:
-    labels = torch.tensor([classes.index(_class_of(path)) for path in files])
+    labels = torch.tensor(_class_numbers(files, classes))
     return LabelledImages(read_pictures(files, read), labels, classes)
+
+
+def _class_numbers(files: Sequence[Path], classes: Sequence[str]) -> list[int]:
+    numbers = {name: number for number, name in enumerate(classes)}
+    return [numbers[_class_of(path)] for path in files]
 
 
 def _classes_of(files: Sequence[Path]) -> tuple[str, ...]:
@@ -153,7 +158,7 @@ def _class_files(folder: Path, least: int) -> list[Path]:
 def list_files(root: Path, split: Split, classes: Sequence[str]) -> list[tuple[Path, int]]:
     """The images of a split in the order of folders and names, each with the number of its class."""
     files = _list_images(split_folder(root, split), classes)
-    return [(path, classes.index(_class_of(path))) for path in files]
+    return list(zip(files, _class_numbers(files, classes), strict=True))
 
 
 def _list_images(folder: Path, classes: Sequence[str]) -> list[Path]:

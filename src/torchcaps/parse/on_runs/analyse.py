@@ -148,8 +148,7 @@ def _batches(
     if not len(data):
         raise UserError("there are no images to analyse")
     size = batch_size or _BATCH.get(data.labels.device.type, 250)
-    parts = torch.split(data.images, size), torch.split(data.labels, size)
-    for images, labels in zip(*parts, strict=True):
+    for images, labels in data.batches(size):
         yield pipeline.for_evaluation(images).inputs, labels
 
 

@@ -64,7 +64,7 @@ def _natural(layer: _KerasLayer) -> tuple[int, list[tuple[int, str]]]:
     name = layer.path.rsplit("/", 1)[-1]
     words = re.split(r"(\d+)", name)
     is_primary = "primary" in layer.path.lower() or "depthwise_kernel" in layer.arrays
-    return is_primary, [(int(word), "") if word.isdigit() else (-1, word) for word in words]
+    return is_primary, [(int(word), "") if word.isdecimal() else (-1, word) for word in words]
 
 
 def _keras_layers(arrays: Mapping[str, Array]) -> list[_KerasLayer]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from torchcaps.core import counted
@@ -17,7 +16,7 @@ from .ink import WORKING, Ink, NoDigitError, find_ink, full_of
 from .marks import Found, find_digit, label_marks, narrowed, widened, widened_by
 from .paper import frame_of
 from .sheet import fill_around, find_sheet
-from .size import Levels, fitting, resized, smaller, strongest_within
+from .size import Levels, Pixels, fitting, resized, smaller, strongest_within
 
 _BLACK = 20  # levels of 255: all pixels around a digit of MNIST are darker
 _LARGEST = 1024  # longest side from which the digit is cut
@@ -29,7 +28,6 @@ _THIN = 64  # times half the width of strokes, the longest side of a picture wit
 _WIDEST = 1.25  # width by height of most digits that are single and upright; few of MNIST are wider
 _BRIDGED = 2  # pixels from the pieces of a stroke to the middle of the line that was erased between them
 _FEWEST = 16  # pixels of the photograph along the longer side of a digit, below which it may be a stain
-_Pixels = NDArray[np.bool_]
 
 
 class Prepared(NamedTuple):
@@ -86,7 +84,7 @@ def _reduced(grey: Image.Image) -> Image.Image:
     return grey if size == grey.size else grey.resize(size, Image.Resampling.BOX)
 
 
-def _sheet_alone(grey: Image.Image) -> tuple[Image.Image | None, _Pixels]:
+def _sheet_alone(grey: Image.Image) -> tuple[Image.Image | None, Pixels]:
     """The sheet of paper in a picture of it on a table, with its tone drawn on to a rectangle.
 
     And which pixels of that, or of the picture where there is no sheet, the camera saw.
@@ -113,10 +111,10 @@ class _Seen(NamedTuple):
     found: Found
 
 
-def _find(grey: Image.Image, known: _Pixels) -> _Seen:
+def _find(grey: Image.Image, known: Pixels) -> _Seen:
     """The digit in a picture; a mark that runs off it may be a shadow, which is gone on nearer paper."""
     seen = _look(grey, known)
-    if not _sides_met(seen.found.pixels):
+    if not _runs_off(seen.found.pixels):
         return seen
     for nearer in _NEARER:
         try:
@@ -129,12 +127,12 @@ def _find(grey: Image.Image, known: _Pixels) -> _Seen:
         before = resized(seen.found.pixels.astype(np.float64), (pixels.shape[1], pixels.shape[0])) > 0
         is_part = bool((pixels & before).any())  # of a digit that is cut off
         is_thick = bool(narrowed(pixels, 1 + max(pixels.shape) // _THIN).any())  # as paper between strokes
-        if not (_sides_met(pixels) or is_part or is_thick):
+        if not (_runs_off(pixels) or is_part or is_thick):
             return again
     return seen
 
 
-def _look(grey: Image.Image, known: _Pixels, nearer: int = 1) -> _Seen:
+def _look(grey: Image.Image, known: Pixels, nearer: int = 1) -> _Seen:
     ink = find_ink(grey, known, nearer)
     small, strongest = smaller(ink.levels, ink.longest), strongest_within(ink.levels, ink.longest)
     is_dark = strongest >= _INK * full_of(strongest)  # stains are wide and pale, strokes are thin and dark
@@ -145,12 +143,12 @@ def _look(grey: Image.Image, known: _Pixels, nearer: int = 1) -> _Seen:
     return _Seen(ink, full, found)
 
 
-def _sides_met(pixels: _Pixels) -> int:
-    """How many sides of the picture marks run off at."""
-    return sum(bool(side.any()) for side in (pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]))
+def _runs_off(pixels: Pixels) -> bool:
+    """Whether marks reach the edge of the picture."""
+    return bool(frame_of(pixels).any())
 
 
-def _strokes(is_ink: _Pixels, ink: Levels, *, bridged: int) -> Found:
+def _strokes(is_ink: Pixels, ink: Levels, *, bridged: int) -> Found:
     """The digit with a margin, at the working size; pieces less than twice `bridged` apart are one mark."""
     if not is_ink.any():
         raise NoDigitError("there is no digit to be seen: lines alone; take it with more contrast")
@@ -161,7 +159,7 @@ def _strokes(is_ink: _Pixels, ink: Levels, *, bridged: int) -> Found:
     return found._replace(pixels=widened(found.pixels), others=found.others + boxes)
 
 
-def _alone(ink: Levels, is_digit: _Pixels) -> Levels:
+def _alone(ink: Levels, is_digit: Pixels) -> Levels:
     """The ink of the digit alone, at full size."""
     mask = resized(is_digit.astype(np.float64), (ink.shape[1], ink.shape[0])) >= 0.5
     return np.where(mask & (ink >= _FAINT), ink, 0.0)
@@ -172,7 +170,7 @@ def _box_of(alone: Levels) -> _Box:
     return _Box(int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1)
 
 
-def _is_at_edge(is_ink: _Pixels, known: _Pixels) -> bool:
+def _is_at_edge(is_ink: Pixels, known: Pixels) -> bool:
     """Whether ink reaches the edge of the picture, or of what is known of it."""
     beyond = widened(~np.pad(known, 1))[1:-1, 1:-1]
     return bool((is_ink & beyond).any())

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageFilter
+
+from .size import Levels
 
 SIDE, INNER = 28, 20
 _FINE = 4  # parts of a pixel in which strokes are measured and widened
 _THIN = 0.15  # share of the ink that stays when a pixel is taken off the width of thin strokes; of MNIST, 0.3
-_Levels = NDArray[np.float64]
 
 
-def thickened(digit: _Levels) -> _Levels:
+def thickened(digit: Levels) -> Levels:
     """The ink of a digit, 0 to 1, with strokes that are a pixel wider; as it is where they are not thin."""
     fine = np.pad(np.asarray(_scaled(digit, _FINE * (INNER - 1))), _FINE // 2)
     picture = Image.fromarray(fine)
@@ -22,7 +22,7 @@ def thickened(digit: _Levels) -> _Levels:
     return np.asarray(picture.filter(ImageFilter.MaxFilter(_FINE + 1)), dtype=np.float64) / 255
 
 
-def centred(digit: _Levels) -> Image.Image:
+def centred(digit: Levels) -> Image.Image:
     """The picture of a digit, from its ink, 0 to 1."""
     levels = np.asarray(_scaled(digit, INNER), dtype=np.float64)
     levels = levels * (255 / levels.max())
@@ -37,7 +37,7 @@ def centred(digit: _Levels) -> Image.Image:
     return Image.fromarray(canvas.round().astype(np.uint8))
 
 
-def _scaled(digit: _Levels, longest: int) -> Image.Image:
+def _scaled(digit: Levels, longest: int) -> Image.Image:
     height, width = digit.shape
     scale = longest / max(height, width)
     size = (max(1, round(width * scale)), max(1, round(height * scale)))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .marks import Mark, label_marks, measured, widened
+from .size import Levels, Pixels
 
 _FOUR_SIDED = 0.88  # of a shape and the quadrilateral in it, the share that is in both; of a digit, under 0.8
 _LONGEST_SIDE = 4.0  # times the shortest one: a stroke is longer
@@ -15,8 +16,6 @@ _TURNS = 18  # angles in which corners are looked for
 _MOST_LINE = 0.5  # share of a box that its line covers
 _LEAST_INSIDE = 0.05  # of the pixels of the line, those of the marks in a box
 _MOST_BOXES = 3  # one inside the other
-_Levels = NDArray[np.float64]
-_Pixels = NDArray[np.bool_]
 
 
 def without_boxes(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
@@ -34,7 +33,7 @@ def _spanned(mark: Mark) -> int:
     return (mark.bottom - mark.top + 1) * (mark.right - mark.left + 1)
 
 
-def _is_box(line: _Pixels, is_ink: _Pixels) -> bool:
+def _is_box(line: Pixels, is_ink: Pixels) -> bool:
     least = _LEAST_INSIDE * line.sum()
     others = is_ink & ~line
     if not line.any() or others.sum() < least:
@@ -44,13 +43,13 @@ def _is_box(line: _Pixels, is_ink: _Pixels) -> bool:
     return bool(is_thin and (others & box).sum() >= least) and is_four_sided(box)
 
 
-def without_holes(pixels: _Pixels) -> _Pixels:
+def without_holes(pixels: Pixels) -> Pixels:
     """The pixels and all that they surround."""
     labels = label_marks(np.pad(~pixels, 1, constant_values=True))
     return (labels != labels[0, 0])[1:-1, 1:-1]
 
 
-def is_four_sided(pixels: _Pixels, longest: float = _LONGEST_SIDE) -> bool:
+def is_four_sided(pixels: Pixels, longest: float = _LONGEST_SIDE) -> bool:
     """Whether the pixels fill a quadrilateral, whose longest side is at most `longest` times the shortest."""
     corners = _outermost_corners(pixels)
     following = np.roll(corners, -1, 0)
@@ -60,7 +59,7 @@ def is_four_sided(pixels: _Pixels, longest: float = _LONGEST_SIDE) -> bool:
     return bool(fills and sides.max() <= longest * sides.min())
 
 
-def _outermost_corners(pixels: _Pixels) -> _Levels:
+def _outermost_corners(pixels: Pixels) -> Levels:
     """Row and column of the outermost pixels in four directions, turned so that they span the most."""
     points = np.argwhere(pixels).astype(np.float64)
     best, found = -1.0, points[:4]
@@ -74,7 +73,7 @@ def _outermost_corners(pixels: _Pixels) -> _Levels:
     return found
 
 
-def _between(corners: _Levels, following: _Levels, shape: tuple[int, ...]) -> _Pixels:
+def _between(corners: Levels, following: Levels, shape: tuple[int, ...]) -> Pixels:
     """The pixels that lie on one side of all lines from a corner to the next."""
     rows, columns = np.indices(shape)
     sides = np.array(

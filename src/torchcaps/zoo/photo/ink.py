@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from torchcaps.core import UserError
@@ -13,7 +12,7 @@ from torchcaps.core import UserError
 from .lines import without_lines
 from .marks import label_marks
 from .paper import fills, frame_of, paper_between, usual_tone
-from .size import Levels, smaller
+from .size import Levels, Pixels, smaller
 
 WORKING = 256  # longest side in which the digit is looked for; grain and texture are averaged away
 _FINER = (512, 1024)  # and for one that is too small or too thin for that
@@ -46,7 +45,7 @@ class Ink(NamedTuple):
     is_ruled: bool
 
 
-def find_ink(grey: Image.Image, known: NDArray[np.bool_], nearer: int) -> Ink:
+def find_ink(grey: Image.Image, known: Pixels, nearer: int) -> Ink:
     """The ink on the known pixels, without ruled lines; its paper is looked for `nearer` times as near."""
     levels = np.asarray(grey, dtype=np.float64)
     is_darker = _is_darker(levels, usual_tone(grey, nearer))

@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from .marks import widened, widened_by
-from .size import Levels, resized, smaller, strongest_within
+from .size import Levels, Pixels, resized, smaller, strongest_within
 
 _SEARCHED = 256  # longest side in which lines are looked for
 _FAINT = 0.07  # share of the strongest ink below which there is none
@@ -21,11 +21,10 @@ _COVERED = 0.9  # share of these that are ink
 _STROKE = 1.75  # times the usual strength of lines, from which on ink on one is a stroke
 _SHADED = 0.1  # share of the tone of the paper that is taken off where there are lines: wide strokes stay
 _SPARE = 1.5  # times the usual width, where the ink on a line is no stroke
-_Pixels = NDArray[np.bool_]
 _Places = NDArray[np.int64]
 
 
-def without_lines(ink: Levels, known: _Pixels) -> tuple[Levels, bool]:
+def without_lines(ink: Levels, known: Pixels) -> tuple[Levels, bool]:
     """Ink without the lines of the paper and its shades between them, and whether there are any lines.
 
     Lines may rise by up to 35 degrees and need not be parallel. Strokes that cross them stay.
@@ -52,7 +51,7 @@ def _shades(small: Levels) -> Levels:
     return framed
 
 
-def _of_rows(ink: Levels, known: _Pixels) -> _Pixels:
+def _of_rows(ink: Levels, known: Pixels) -> Pixels:
     """The ink of lines that are more level than upright."""
     small, seen = smaller(ink, _SEARCHED), smaller(known.astype(np.float64), _SEARCHED) >= 0.5
     brighter, paper, full = np.percentile(small, (25, 50, 99.9))  # lines make nothing brighter
@@ -66,13 +65,13 @@ def _of_rows(ink: Levels, known: _Pixels) -> _Pixels:
     return _runs_on(near, ink >= level / 2) & (ink < _STROKE * level)
 
 
-def _thin(is_ink: _Pixels) -> _Pixels:
+def _thin(is_ink: Pixels) -> Pixels:
     """The ink in columns of at most a few pixels."""
     starts, ends = _runs(is_ink)
     return _drawn(starts, ends, ends - starts <= _WIDEST, is_ink.shape)
 
 
-def _lines(is_ink: _Pixels, seen: _Pixels) -> _Pixels:
+def _lines(is_ink: Pixels, seen: Pixels) -> Pixels:
     """The pixels on straight ways from one edge of the sheet to the other that are ink nearly throughout."""
     on_way = np.zeros_like(is_ink)
     if is_ink.any(0).sum() < _COVERED * seen.any(0).sum():
@@ -87,7 +86,7 @@ def _lines(is_ink: _Pixels, seen: _Pixels) -> _Pixels:
     return on_way & seen
 
 
-def _sums(pixels: _Pixels, rise: Levels) -> _Places:
+def _sums(pixels: Pixels, rise: Levels) -> _Places:
     """How many of the pixels lie on a way, by its slope and the row in which it starts."""
     rows, columns = np.nonzero(pixels[:, ::_STEP])
     reach = _reach(pixels)
@@ -97,11 +96,11 @@ def _sums(pixels: _Pixels, rise: Levels) -> _Places:
     return np.bincount(places.ravel(), minlength=height * len(rise)).reshape(len(rise), height)
 
 
-def _reach(pixels: _Pixels) -> int:
+def _reach(pixels: Pixels) -> int:
     return int(_STEEPEST * pixels.shape[1]) + 1
 
 
-def _runs_on(near: _Pixels, is_ink: _Pixels) -> _Pixels:
+def _runs_on(near: Pixels, is_ink: Pixels) -> Pixels:
     """The ink near lines, column by column, where it is not wider than a line; and its blurred edges."""
     starts, ends = _runs(is_ink)
     met = np.cumsum(_in_columns(near))
@@ -111,19 +110,19 @@ def _runs_on(near: _Pixels, is_ink: _Pixels) -> _Pixels:
     return widened_by(line, 1 + int(usual) // 2) & ~(is_ink & ~line)
 
 
-def _runs(pixels: _Pixels) -> _Places:
+def _runs(pixels: Pixels) -> _Places:
     """Where runs of pixels start and where they have ended, in columns one after the other."""
     columns = _in_columns(pixels)
     return (np.flatnonzero(columns[1:] != columns[:-1]) + 1).reshape(-1, 2).T
 
 
-def _drawn(starts: _Places, ends: _Places, which: _Pixels, shape: tuple[int, ...]) -> _Pixels:
+def _drawn(starts: _Places, ends: _Places, which: Pixels, shape: tuple[int, ...]) -> Pixels:
     """The pixels of some of the runs."""
     change = np.zeros((shape[1], shape[0] + 2), dtype=np.int8)
     change.ravel()[starts[which]], change.ravel()[ends[which]] = 1, -1
     return np.cumsum(change, 1, dtype=np.int8)[:, 1:-1].T > 0
 
 
-def _in_columns(pixels: _Pixels) -> _Pixels:
+def _in_columns(pixels: Pixels) -> Pixels:
     """The columns one after the other, with a free place before and after each."""
     return np.pad(pixels, ((1, 1), (0, 0))).T.ravel()

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .size import Levels, Pixels
+
 _LEAST_OF_EDGE = 0.03  # share of the largest mark at the edge from which on one inside the page counts
 _LEAST_OF_MAIN = 0.08  # a further stroke has this share of the ink of the main one
 _NEAR = 0.35  # and lies within this share of its height
@@ -48,13 +50,13 @@ class Found(NamedTuple):
         is_stain: Whether no mark looks like a digit.
     """
 
-    pixels: NDArray[np.bool_]
+    pixels: Pixels
     others: int
     rivals: int
     is_stain: bool
 
 
-def label_marks(is_ink: NDArray[np.bool_]) -> NDArray[np.int64]:
+def label_marks(is_ink: Pixels) -> NDArray[np.int64]:
     """A number from 1 on for each set of pixels that touch, also at corners; 0 is paper."""
     labels = np.zeros(is_ink.shape, dtype=np.int64)
     parents = [0]
@@ -94,7 +96,7 @@ def measured(labels: NDArray[np.int64]) -> list[Mark]:
     return [Mark(*values) for values in zip(*(column.tolist() for column in fields), strict=True)]
 
 
-def find_digit(labels: NDArray[np.int64], ink: NDArray[np.float64]) -> Found:
+def find_digit(labels: NDArray[np.int64], ink: Levels) -> Found:
     """The strokes that make up the digit.
 
     The digit is the mark with the most ink that does not run off the page and looks like one, with the
@@ -131,7 +133,7 @@ def _likeness(labels: NDArray[np.int64], mark: Mark) -> float:
     return 1.0 if width <= _WIDEST * height else _WIDE
 
 
-def _is_ring(pixels: NDArray[np.bool_]) -> bool:
+def _is_ring(pixels: Pixels) -> bool:
     """Whether the pixels lie on a third of a circle or more, more exactly than a hand draws: a cup left them.
 
     The circle is that of the least squares (Kasa 1976).
@@ -144,21 +146,21 @@ def _is_ring(pixels: NDArray[np.bool_]) -> bool:
     return radius <= _RADIUS * max(pixels.shape) and bool(np.sqrt((off**2).mean()) <= _ROUND * radius)
 
 
-def widened(pixels: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def widened(pixels: Pixels) -> Pixels:
     """The pixels and their neighbours."""
     framed = np.pad(pixels, 1)
     rows = framed[:-2] | framed[1:-1] | framed[2:]
     return rows[:, :-2] | rows[:, 1:-1] | rows[:, 2:]
 
 
-def widened_by(pixels: NDArray[np.bool_], by: int) -> NDArray[np.bool_]:
+def widened_by(pixels: Pixels, by: int) -> Pixels:
     """The pixels and those that lie at most `by` from them."""
     for _ in range(by):
         pixels = widened(pixels)
     return pixels
 
 
-def narrowed(pixels: NDArray[np.bool_], by: int) -> NDArray[np.bool_]:
+def narrowed(pixels: Pixels, by: int) -> Pixels:
     """The pixels from which all others lie more than `by` away."""
     return ~widened_by(~pixels, by)
 

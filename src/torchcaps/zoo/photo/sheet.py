@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from .four_sides import is_four_sided, without_holes
 from .marks import label_marks, narrowed, widened_by
+from .size import Levels, Pixels
 
 _LEAST, _MOST = 0.04, 0.95  # share of the photograph that a sheet covers
 _OWN = 0.5  # share of a sheet that is as bright as paper; the rest are strokes
@@ -15,11 +15,9 @@ _LEAST_STEP = 20.0  # levels between the sheet and what lies beside it
 _LONGEST_EMPTY = 2.0  # times the shortest side of a sheet on which nothing is seen at the working size
 _LINE = 2  # half of the pixels of the working size that a ruled line is wide at most
 _MARGIN = 3  # pixels of the working size at the edge of a sheet, which its shadow blurs
-_Levels = NDArray[np.float64]
-_Pixels = NDArray[np.bool_]
 
 
-def find_sheet(levels: _Levels) -> _Pixels | None:
+def find_sheet(levels: Levels) -> Pixels | None:
     """The pixels of a bright sheet with four sides, without its rim; it may touch one edge of the picture.
 
     There is none where the brightest large part of a picture has another shape, or nothing on it and is so
@@ -43,7 +41,7 @@ def find_sheet(levels: _Levels) -> _Pixels | None:
     return inside if has_step and (has_ink or is_four_sided(sheet, _LONGEST_EMPTY)) else None
 
 
-def fill_around(levels: _Levels, known: _Pixels) -> _Levels:
+def fill_around(levels: Levels, known: Pixels) -> Levels:
     """The levels with those that are not known drawn on from the known ones beside them."""
     if known.all() or min(levels.shape) < 2:
         return np.where(known, levels, levels[known].mean() if known.any() else 0.0)
@@ -55,7 +53,7 @@ def fill_around(levels: _Levels, known: _Pixels) -> _Levels:
     return np.where(known, levels, np.asarray(wide, dtype=np.float64))
 
 
-def threshold(levels: _Levels) -> float:
+def threshold(levels: Levels) -> float:
     """The level that parts bright from dark pixels best (Otsu 1979)."""
     counts, _ = np.histogram(levels, 256, (0, 256))
     below = np.cumsum(counts)[:-1]
@@ -65,14 +63,14 @@ def threshold(levels: _Levels) -> float:
     return float(np.argmax(below * above * (means[1] - means[0]) ** 2)) + 0.5
 
 
-def _halved(levels: _Levels) -> _Levels:
+def _halved(levels: Levels) -> Levels:
     height, width = levels.shape
     even = np.pad(levels, ((0, height % 2), (0, width % 2)), mode="edge")
     rows = even[::2] + even[1::2]
     return (rows[:, ::2] + rows[:, 1::2]) / 4
 
 
-def _is_sheet(sheet: _Pixels, is_paper: _Pixels) -> bool:
+def _is_sheet(sheet: Pixels, is_paper: Pixels) -> bool:
     edges = (sheet[0], sheet[-1], sheet[:, 0], sheet[:, -1])
     if sum(bool(edge.any()) for edge in edges) > 1:  # the bright side of a shadow meets two
         return False

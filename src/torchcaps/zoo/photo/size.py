@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 Levels = NDArray[np.float64]
+Pixels = NDArray[np.bool_]
 
 
 def fitting(shape: tuple[int, ...], longest: int) -> tuple[int, int]:

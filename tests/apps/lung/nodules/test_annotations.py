@@ -229,10 +229,11 @@ OUTSIDE = (
         (f"<IdriReadMessage {SPACE}/>", "no CT annotations"),
         (message("", uid=""), "to which series"),
         (message(session(nodule(roi([("a", 1)])))), "no whole coordinates"),
+        (message(session(nodule(roi([(2**70, 1)])))), "no whole coordinates"),
         (message(session(nodule(roi([])))), "has no points"),
         (message(session(nodule(roi(SQUARE, "nan")))), "has no points"),
     ],
-    ids=["bomb", "entity", "broken", "namespace", "root", "series", "letters", "empty", "nan"],
+    ids=["bomb", "entity", "broken", "namespace", "root", "series", "letters", "huge", "empty", "nan"],
 )
 def test_files_that_are_no_annotations_are_refused(tmp_path, text, words):
     with pytest.raises(UserError, match=words):

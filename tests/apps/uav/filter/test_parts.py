@@ -19,8 +19,7 @@ from torchcaps.apps.uav.filter import (
     spread,
 )
 from torchcaps.apps.uav.filter.estimate import estimate
-from torchcaps.apps.uav.filter.heading import heading_weights
-from torchcaps.apps.uav.filter.likelihood import _density
+from torchcaps.apps.uav.filter.likelihood import _density, heading_weights
 from torchcaps.apps.uav.filter.motion import predict_motion, sources_of, turn_masses
 from torchcaps.apps.uav.filter.plain import look_up, sum_up
 from torchcaps.core import UserError

@@ -22,7 +22,7 @@ from torchcaps.apps.uav.filter import (
     ratio_likelihood,
     spread,
 )
-from torchcaps.apps.uav.filter.heading import heading_weights
+from torchcaps.apps.uav.filter.likelihood import heading_weights
 from torchcaps.core import UserError
 
 from apps.uav.filter.brute_force import brute_force_predict, brute_force_weights

@@ -104,21 +104,22 @@ def _marking(element: Any, reader: int, path: Path) -> Marking:
         reader,
         element.findtext(f"{_SPACE}noduleID", "").strip(),
         tuple(_outline(roi, path) for roi in element.findall(f"{_SPACE}roi")),
-        int(malignancy) if malignancy.isdigit() else None,
+        int(malignancy) if malignancy.isdecimal() else None,
     )
 
 
 def _outline(roi: Any, path: Path) -> Outline:
     try:
-        points = [
+        edges = [
             (int(edge.findtext(f"{_SPACE}xCoord")), int(edge.findtext(f"{_SPACE}yCoord")))
             for edge in roi.findall(f"{_SPACE}edgeMap")
         ]
+        points = np.array(edges, dtype=np.int64)
         height = float(roi.findtext(f"{_SPACE}imageZposition"))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise UserError(f"{path}: an outline has no whole coordinates or no imageZposition") from error
-    if not points or not np.isfinite(height):
+    if not len(points) or not np.isfinite(height):
         raise UserError(f"{path}: an outline at {height} mm has no points")
     is_inclusion = roi.findtext(f"{_SPACE}inclusion", "TRUE").strip().upper() == "TRUE"
     image_uid = roi.findtext(f"{_SPACE}imageSOP_UID", "").strip()
-    return Outline(height, is_inclusion, np.array(points, dtype=np.int64), image_uid)
+    return Outline(height, is_inclusion, points, image_uid)

@@ -1,17 +1,21 @@
-"""How well an image fits a place: a weight for each distance of two unit vectors, from 0 to 2."""
+"""How well what was measured fits: weights of distances of two unit vectors, from 0 to 2, and of headings."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError
+from torchcaps.core import Number, UserError
+
+from .grid import Grid
 
 _ENTRIES = 1024
 _FLOOR = 1e-6  # of the weight: one bad image must not make a place impossible
 _RAREST = 1e-3  # share of the largest density of other pairs: a lower one is of too few pairs
+_ROUNDING = 1e-9  # radians
 
 
 @dataclass(frozen=True)
@@ -94,3 +98,18 @@ def _density(samples: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[n
 
     kernel = gaussian_kde(samples)
     return kernel(at) + kernel(-at) + kernel(4 - at)
+
+
+def heading_weights(grid: Grid, measured: Number, sigma: Number) -> NDArray[np.float64]:
+    """The von Mises probability of each part of the circle around a measured heading, in radians."""
+    if not (math.isfinite(measured) and sigma > 0):
+        raise UserError(f"a heading of {measured} rad with a spread of {sigma} rad cannot weigh a belief")
+    from scipy.stats import vonmises
+
+    edges = np.arange(grid.headings + 1) * grid.heading_step
+    # the distribution function is taken around the measurement, where it keeps its precision
+    turned = (edges - measured % (2 * math.pi) + math.pi) % (2 * math.pi) - math.pi
+    below = vonmises.cdf(turned, 1 / sigma**2)
+    share = np.diff(below)
+    passes_end = np.diff(turned) < _ROUNDING  # the only heading of a grid begins where it ends
+    return np.where(passes_end, share + 1, share).clip(0)

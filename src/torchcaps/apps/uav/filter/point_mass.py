@@ -15,8 +15,7 @@ from .backend import Backend, Evidence, Match
 from .descriptors import Descriptors
 from .estimate import Estimate, estimate
 from .grid import Grid
-from .heading import heading_weights
-from .likelihood import Likelihood
+from .likelihood import Likelihood, heading_weights
 from .motion import MotionNoise, Odometry, Prediction, predict_motion, turn_masses
 from .plain import sum_up
 

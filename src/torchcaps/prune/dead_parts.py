@@ -1,4 +1,4 @@
-"""Channels of a convolution that are constant or unread."""
+"""What pruning leaves without effect: channels that are constant or unread, children that vote zero."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from torchcaps.models import ConvStep
+from torchcaps.layers import SelectedFcCaps
+from torchcaps.models import ConvStep, Removable
+from torchcaps.routing import DynamicRouting, SelfAttentionRouting
 
 
 def slice_step(
@@ -53,3 +55,24 @@ def used_channels(conv: nn.Conv2d, rows: Int[Tensor, " kept"]) -> Int[Tensor, " 
         return rows
     used = conv.weight[rows].flatten(2).any(2).any(0).nonzero()[:, 0]
     return used if len(used) else torch.zeros(1, dtype=torch.int64, device=rows.device)
+
+
+def drops_children(parts: Removable) -> bool:
+    """Whether a child that votes zero can go.
+
+    In other routings such a vote still counts, and of children that share matrices none votes zero alone.
+    """
+    own_matrices = len(parts.parents.weight) == parts.parents.in_caps
+    ignores_zeros = type(parts.parents.routing) in (DynamicRouting, SelfAttentionRouting)
+    return parts.selects and own_matrices and ignores_zeros
+
+
+def silent_coupling(parts: Removable) -> Float[Tensor, "in_caps out_caps"]:
+    """The couplings of each child when it votes zero."""
+    parents = parts.parents
+    votes = parents.weight.new_zeros(1, parents.in_caps, *parents.weight.shape[2:])
+    routed = parents.routing(votes, votes.new_zeros(votes.shape[:2]))
+    assert routed.coupling is not None
+    if not isinstance(parents, SelectedFcCaps):
+        return routed.coupling[0]
+    return parents.silent_coupling.index_copy(0, parents.voters, routed.coupling[0])
