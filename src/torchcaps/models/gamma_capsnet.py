@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from torchcaps.layers import FcCaps
 from torchcaps.routing import RoutingSpec
@@ -18,12 +19,14 @@ class GammaCapsNetConfig(PrimaryGridConfig):
 
     The authors' decoder is "fc_unmasked", and their routing takes its mean distance over the batch:
     `routing={"name": "scaled_distance", "scope": "batch"}`. The thesis also holds the couplings constant in
-    the backward pass, `"gradient": "last"`: the variants that end in `_thesis`, which learn far less.
+    the backward pass, `"gradient": "last"`: the variants that end in `_thesis`, which learn far less unless
+    their matrices start wider, with an `init_std` of 1 (see `beyond:distance-gradient`).
     """
 
     hidden_caps: int = 32
     pose: int = 8
     class_pose: int = 16
+    init_std: float = 0.1  # of the matrices of both routed layers
     routing: RoutingSpec = "scaled_distance"
     decoder: DecoderName = "none"
 
@@ -36,12 +39,9 @@ class GammaCapsNet(PrimaryGridClassifier):
 
     def __init__(self, config: GammaCapsNetConfig) -> None:
         super().__init__(config, pose=config.pose)
-        self.hidden = FcCaps(
-            self.num_primary, config.hidden_caps, config.pose, config.pose, routing=config.routing
-        )
-        self.classes = FcCaps(
-            config.hidden_caps, config.num_classes, config.pose, config.class_pose, routing=config.routing
-        )
+        build = partial(FcCaps, routing=config.routing, init_std=config.init_std)
+        self.hidden = build(self.num_primary, config.hidden_caps, config.pose, config.pose)
+        self.classes = build(config.hidden_caps, config.num_classes, config.pose, config.class_pose)
         self.decoder = build_decoder(config.decoder, config.num_classes, config.class_pose, self.image_shape)
 
     def removable(self) -> Removable:
