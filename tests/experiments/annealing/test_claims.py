@@ -271,6 +271,8 @@ SPLIT = [10.0, 9.9, 9.6, 8.0, 4.0, 2.0, 1.3]  # parents by iterations, of ten cl
         (([9.0, *SPLIT[1:]],) * 2, "not confirmed"),  # not equal at one iteration
         (([10.0, 5.0, 6.0, 4.0, 3.0, 2.0, 1.3],) * 2, "not confirmed"),  # not falling
         ((SPLIT, [*SPLIT[:-2], 2.6, 2.5]), "open"),
+        ((SPLIT, [*SPLIT[:-1], 1.9]), "open"),  # two seeds that scatter, both below two parents
+        ((SPLIT, [*SPLIT[:-1], 1.4], SPLIT), "confirmed"),
     ],
 )
 def test_couplings_polarise_where_every_seed_says_so(seeds, verdict):

@@ -173,6 +173,16 @@ def test_an_entropy_is_low_below_six_tenths_of_another(early, verdict):
     assert is_low("x", "early", "late")(lambda label: rows).verdict == verdict
 
 
+def test_a_share_of_a_number_scatters_by_that_share_of_its_spread():
+    def is_lower(early):
+        rows = [row("early", "entropy", early, spread=0.01), row("late", "entropy", 9.0, spread=1.0)]
+        return is_low("x", "early", "late")(lambda label: rows).verdict
+
+    reach = 0.6 * 4.303 / 3**0.5  # of Student's interval with three seeds, around six tenths of 9 bits
+    verdicts = [is_lower(5.4 + part * reach) for part in (-1.1, -0.9, 0.9, 1.1)]
+    assert verdicts == ["confirmed", "open", "open", "not confirmed"]
+
+
 @pytest.mark.parametrize(
     ("even", "strong", "verdict"),
     [
