@@ -125,6 +125,11 @@ def test_the_recipe_says_which_metric_decides(metric, kept, tmp_path, monkeypatc
     assert result["metrics"]["val_accuracy"] == found[kept].metrics["accuracy"]
 
 
+def test_the_name_of_a_recipe_is_no_recipe(tmp_path):
+    with pytest.raises(REFUSED, match="Recipe"):
+        train("mnist/dr_capsnet", tmp_path, CPU)
+
+
 def test_of_epochs_that_are_equally_good_the_one_of_the_lowest_loss_is_kept(tmp_path, monkeypatch):
     """A segmentation finds nothing at first: its Dice stays 0 while its loss falls, and patience waits."""
     found = [Evaluation(loss, {"accuracy": 0.0}) for loss in (3.0, 2.0, 1.0, 1.5, 1.2)]
