@@ -391,7 +391,7 @@ def test_low_entropy_counts_only_with_accuracy_and_trees_that_decide(settings, v
 
 
 def test_one_of_several_low_entropies_has_to_be_lower_than_one_alone():
-    """A gap of 0.38 is 6.6 standard errors of 0.1 over 3 seeds: enough for one way of training, not for four."""
+    """A gap of 0.38 is 6.6 standard errors of 0.1 over 3 seeds: enough for one way, not for four."""
     low, others = (1.7, 99.99, 9.0), dict.fromkeys("bcd", (3.0, 99.99, 9.0))
     check = half_the_entropy("net", 4.16)
     assert check(front(changes={"spread": 0.1}, a=low)).verdict == "confirmed"
