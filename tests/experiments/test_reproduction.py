@@ -22,6 +22,7 @@ from torchcaps.experiments.reproduction import render_reproduction, render_total
 from torchcaps.experiments.results.page import render_page
 
 TABLE = "tab:mnist-pruned-params"
+PRUNED = "tab:performance-dynamiccaps"
 
 
 def test_every_label_of_the_thesis_has_an_experiment_or_a_reason(tmp_path):
@@ -60,6 +61,15 @@ def test_figures_for_and_against_are_counted():
     text = render_totals(rows_of)
     assert "1 have runs here" in text
     assert "2 of our numbers stand beside a printed figure: 1 confirmed, 1 not confirmed and 0 open" in text
+
+
+def test_counts_that_no_training_changes_are_told_apart():
+    whole = a_row("DR-CapsNet+Q", "parameters_left", 6_804_384, thesis=6_800_000, seeds=3)
+    measured = a_row("DR-CapsNet+Q", "entropy", 9.5, thesis=9.53, seeds=3, spread=0.01)
+    rows = {TABLE: [measured, whole], PRUNED: [a_row("a", "bottleneck", 2048, thesis=2048)]}
+    text = render_totals(lambda label: rows.get(label, []))
+    assert "3 of our numbers stand beside a printed figure: 3 confirmed" in text
+    assert "2 of the confirmed ones are counts" in text
 
 
 def test_figures_of_other_data_are_shown_and_not_judged():

@@ -102,6 +102,23 @@ def test_long_votes_stay_finite():
     assert all(x.isfinite().all() for x in (routed, *torch.autograd.grad(routed.sum(), inputs)))
 
 
+def test_votes_whose_squares_overflow_are_routed_as_in_float64():
+    """Their parents have length one, neither zero nor NaN, and gradients that turn them."""
+    case = Case(batch=2, in_caps=6, matrices=6)
+    poses, *others = case.inputs()
+    exact_inputs = [(1e20 * poses.detach()).requires_grad_(), *others]
+    inputs = [x.detach().float().requires_grad_() for x in exact_inputs]
+    routed = fused_dynamic_routing(*inputs, **case.routing)
+    exact = textbook_poses(*exact_inputs, **case.routing)
+    torch.testing.assert_close(routed, exact.float(), rtol=1e-4, atol=1e-5)
+    (grad,), (exact_grad,) = (
+        torch.autograd.grad(out[..., 0].sum(), some[:1])
+        for out, some in ((routed, inputs), (exact, exact_inputs))
+    )
+    assert exact_grad.abs().max() > 0
+    torch.testing.assert_close(1e20 * grad, 1e20 * exact_grad.float(), rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize(("batch", "in_caps"), [(0, 37), (3, 0)])
 def test_nothing_to_route_is_no_error(batch, in_caps):
     inputs = Case(batch=batch, in_caps=in_caps).inputs(torch.float32)

@@ -31,9 +31,9 @@ def render_totals(rows_of: RowsOf) -> str:
     """How many labels have runs, and how many figures and claims of the thesis have which verdict."""
     built = [EXPERIMENTS[label] for label in LABELS if label in EXPERIMENTS]
     begun = [experiment for experiment in built if rows_of(experiment.label)]
-    figures: Counter[str] = Counter(
-        verdict for experiment in begun for _, verdict in _figures(experiment, rows_of)
-    )
+    judged = [(experiment, *each) for experiment in begun for each in _figures(experiment, rows_of)]
+    figures: Counter[str] = Counter(verdict for _, _, verdict in judged)
+    counts = sum(verdict == "confirmed" and _is_count(experiment, row) for experiment, row, verdict in judged)
     others = figures.pop(OTHER_DATA, 0)
     apart = f"; {others} more are of other data than the thesis's, and not judged" if others else ""
     claims: Counter[str] = Counter(
@@ -42,9 +42,16 @@ def render_totals(rows_of: RowsOf) -> str:
     return (
         f"Of {len(LABELS)} tables and figures of the thesis that report a result, {len(begun)} have runs "
         f"here. {figures.total()} of our numbers stand beside a printed figure: {_count(figures)}{apart}. "
+        f"{counts} of the confirmed ones are counts that no training changes, such as parameters. "
         f"{claims.total()} claims are checked: {_count(claims)}. Open means too few seeds, or less than the "
         "thesis's protocol."
     )
+
+
+def _is_count(experiment: Experiment, row: Row) -> bool:
+    """Whether a number follows from the network alone: its metric is a count, or no seed changes it."""
+    is_same = row.seeds > 1 and len({run.value for run in row.runs}) == 1
+    return is_same or row.metric in experiment.counted
 
 
 def _count(verdicts: Counter[str]) -> str:

@@ -3,11 +3,13 @@
 import os
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from torchcaps.cli.main import app
-from torchcaps.cli.terminal import writable
+from torchcaps.cli.terminal import choose_device, writable
 from torchcaps.core import UserError
+from torchcaps.train import Machine, device_of
 
 
 @pytest.fixture
@@ -72,3 +74,17 @@ def test_a_run_is_not_even_loaded_for_a_locked_folder(locked, command):
     (locked / "recipe.json").write_text("{}")
     answer = CliRunner().invoke(app, [word.replace("RUN", str(locked)) for word in command])
     assert "nothing may be written" in str(answer.exception)
+
+
+@pytest.mark.parametrize("found", ["cuda", "mps", "cpu"])
+def test_auto_takes_the_device_that_a_training_takes(found, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: found == "cuda")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: found == "mps")
+    assert choose_device("auto") == device_of(Machine()).type == found
+    assert choose_device("cpu") == "cpu"
+
+
+def test_a_device_that_is_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(UserError, match="no MPS device"):
+        choose_device("mps")

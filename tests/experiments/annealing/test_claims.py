@@ -23,7 +23,7 @@ from torchcaps.experiments.annealing.grid_claims import (
 )
 from torchcaps.experiments.annealing.names import ANNEALED, FIXED, GRID, WAYS, full_name, grid_name
 from torchcaps.experiments.annealing.trend import decide_trend, rank_correlation
-from torchcaps.experiments.records import Details, MeanCurve
+from torchcaps.experiments.records import Details, MeanCurve, Protocol
 
 
 def row(setting, metric, value, **more):
@@ -62,6 +62,18 @@ def test_claims_about_grids_are_decided_by_the_rows(claim):
     assert check(AS_CLAIMED).verdict == "confirmed"
     assert check(OTHERWISE).verdict == "not confirmed"
     assert check(grid(lambda t, p: 1, lambda t, p: 1, sizes=GRID[:2])).verdict == "open"
+
+
+@pytest.mark.parametrize("claim", ABOUT_GRIDS)
+def test_grids_of_a_shorter_protocol_decide_nothing(claim):
+    for rows_of in (AS_CLAIMED, OTHERWISE):
+        assert claim("fig:fashion")(in_short(rows_of)).verdict == "open"
+
+
+def in_short(rows_of):
+    """The same rows, of runs of the quick budget."""
+    quick = (Protocol(budget="quick", epochs=2),)
+    return lambda label: [replace(row, protocols=quick) for row in rows_of(label)]
 
 
 @pytest.mark.parametrize("claim", ABOUT_GRIDS)
@@ -176,6 +188,15 @@ def test_datasets_are_compared_size_by_size():
     assert datasets_differ(unfinished.__getitem__).verdict == "open"
 
 
+def test_searches_of_a_shorter_protocol_decide_nothing():
+    short, turned = in_short(AS_CLAIMED), in_short(OTHERWISE)
+    assert largest_finds_three(short).verdict == largest_finds_three(turned).verdict == "open"
+    assert datasets_differ(short).verdict == "open"
+    assert (
+        datasets_differ(lambda label: (short if label == "fig:fashion" else turned)(label)).verdict == "open"
+    )
+
+
 def curves(fixed, annealed, spread=0.0, **facts):
     """Rows of the curves: loss at r fixed iterations, and on the annealed curve; accuracy is minus that."""
     rows = []
@@ -209,6 +230,7 @@ def test_claims_about_curves_are_decided_by_the_rows():
     for check in checks:
         assert check(as_claimed).verdict == "confirmed"
         assert check(turned).verdict == "not confirmed"
+        assert check(in_short(as_claimed)).verdict == check(in_short(turned)).verdict == "open"
         noisy = curves(lambda r: 0.1 + 0.01 * r, lambda r: 0.1 - 0.001 * r, spread=5.0)
         assert check(noisy).verdict == "open"
 
@@ -271,6 +293,8 @@ SPLIT = [10.0, 9.9, 9.6, 8.0, 4.0, 2.0, 1.3]  # parents by iterations, of ten cl
         (([9.0, *SPLIT[1:]],) * 2, "not confirmed"),  # not equal at one iteration
         (([10.0, 5.0, 6.0, 4.0, 3.0, 2.0, 1.3],) * 2, "not confirmed"),  # not falling
         ((SPLIT, [*SPLIT[:-2], 2.6, 2.5]), "open"),
+        ((SPLIT, [*SPLIT[:-1], 1.9]), "open"),  # two seeds that scatter, both below two parents
+        ((SPLIT, [*SPLIT[:-1], 1.4], SPLIT), "confirmed"),
     ],
 )
 def test_couplings_polarise_where_every_seed_says_so(seeds, verdict):

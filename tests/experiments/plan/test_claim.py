@@ -42,3 +42,9 @@ def test_every_claim_speaks_of_settings_and_metrics_that_exist(label):
     experiment, rows = EXPERIMENTS[label], rows_of_all(EXPERIMENTS[label])
     for claim in experiment.claims:
         assert claim.check(lambda asked: rows if asked == label else []).verdict != "open", claim.text
+
+
+def test_claims_are_planned_with_seeds_that_can_decide_them():
+    for label in EXPERIMENTS.names():
+        experiment = EXPERIMENTS[label]
+        assert experiment.seeds > 1 or not experiment.claims, label

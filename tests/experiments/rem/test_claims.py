@@ -173,6 +173,16 @@ def test_an_entropy_is_low_below_six_tenths_of_another(early, verdict):
     assert is_low("x", "early", "late")(lambda label: rows).verdict == verdict
 
 
+def test_a_share_of_a_number_scatters_by_that_share_of_its_spread():
+    def is_lower(early):
+        rows = [row("early", "entropy", early, spread=0.01), row("late", "entropy", 9.0, spread=1.0)]
+        return is_low("x", "early", "late")(lambda label: rows).verdict
+
+    reach = 0.6 * 4.303 / 3**0.5  # of Student's interval with three seeds, around six tenths of 9 bits
+    verdicts = [is_lower(5.4 + part * reach) for part in (-1.1, -0.9, 0.9, 1.1)]
+    assert verdicts == ["confirmed", "open", "open", "not confirmed"]
+
+
 @pytest.mark.parametrize(
     ("even", "strong", "verdict"),
     [
@@ -378,6 +388,14 @@ def test_low_entropy_counts_only_with_accuracy_and_trees_that_decide(settings, v
     assert check(front(**settings)).verdict == verdict
     for changes in ({"seeds": 1}, {"spread": 50.0}):
         assert check(front(changes=changes, **settings)).verdict == "open"
+
+
+def test_one_of_several_low_entropies_has_to_be_lower_than_one_alone():
+    """A gap of 0.38 is 6.6 standard errors of 0.1 over 3 seeds: enough for one way, not for four."""
+    low, others = (1.7, 99.99, 9.0), dict.fromkeys("bcd", (3.0, 99.99, 9.0))
+    check = half_the_entropy("net", 4.16)
+    assert check(front(changes={"spread": 0.1}, a=low)).verdict == "confirmed"
+    assert check(front(changes={"spread": 0.1}, a=low, **others)).verdict == "open"
 
 
 def test_low_entropy_is_not_given_up_before_all_ways_of_training_have_run():

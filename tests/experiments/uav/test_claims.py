@@ -1,5 +1,7 @@
 """The claims of the chapter on flights are decided by rows, and open without them."""
 
+import re
+
 import numpy as np
 import pytest
 from experiments.made_rows import a_row, a_run, assert_decided_both_ways
@@ -112,6 +114,26 @@ def test_a_factor_without_an_effect_is_not_confirmed():
     pytest.importorskip("statsmodels")
     rows = table(lambda *design: [20.0, 22.0, 21.0, 23.0])
     assert claims.matters("updates to convergence", "head")(rows).verdict == "not confirmed"
+
+
+def test_an_effect_over_flights_that_share_networks_has_to_show_over_seeds_too():
+    """Networks of one design differ by their seeds alone, and each flies many times."""
+    pytest.importorskip("statsmodels")
+    rng = np.random.default_rng(3)
+    rows = [
+        flown(
+            name_of(*design),
+            {
+                seed: details(list(20 + 3 * rng.normal() + rng.normal(scale=0.1, size=12)))
+                for seed in range(3)
+            },
+        )
+        for design in SETTINGS
+    ]
+    found = claims.matters("updates to convergence", "head")(lambda label: rows)
+    assert found.verdict == "open"
+    over_flights, over_seeds = (float(p) for p in re.findall(r"p = ([\d.e-]+)", found.because))
+    assert over_flights < 0.05 < over_seeds
 
 
 def test_one_factor_alone_is_the_classic_analysis():

@@ -125,6 +125,21 @@ def test_the_recipe_says_which_metric_decides(metric, kept, tmp_path, monkeypatc
     assert result["metrics"]["val_accuracy"] == found[kept].metrics["accuracy"]
 
 
+def test_the_name_of_a_recipe_is_no_recipe(tmp_path):
+    with pytest.raises(REFUSED, match="Recipe"):
+        train("mnist/dr_capsnet", tmp_path, CPU)
+
+
+def test_of_epochs_that_are_equally_good_the_one_of_the_lowest_loss_is_kept(tmp_path, monkeypatch):
+    """A segmentation finds nothing at first: its Dice stays 0 while its loss falls, and patience waits."""
+    found = [Evaluation(loss, {"accuracy": 0.0}) for loss in (3.0, 2.0, 1.0, 1.5, 1.2)]
+    left = iter([*found, found[2]])
+    monkeypatch.setattr("torchcaps.train.loop.session.evaluate", lambda *_, **__: next(left))
+    result = train(recipe(**SHORT, select_by="accuracy", patience=2), tmp_path, CPU)
+    assert result["metrics"]["epochs"] == 5
+    assert load_run(tmp_path).epoch == result["metrics"]["best_epoch"] == 2
+
+
 def test_an_annealing_step_starts_from_the_best_weights_of_the_step_before(tmp_path, monkeypatch):
     seen = script_losses(monkeypatch, 2.0, 3.0, 1.9, 1.5, 2.5, 1.4, 2.0, *[0.5] * 4)
     annealing = {"r0": 1, "r_max": 3, "step": 1, "patience": 1}

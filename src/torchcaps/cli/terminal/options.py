@@ -103,15 +103,10 @@ def is_first_process() -> bool:
 
 
 def choose_device(name: str) -> str:
-    """The device to compute on; "auto" prefers a GPU."""
-    import torch
+    """The kind of device to compute on, chosen as for a training."""
+    from torchcaps.train import Machine, device_of
 
-    from torchcaps.train import Machine, check_machine
-
-    check_machine(Machine(device=name))
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return name
+    return device_of(Machine(device=name)).type
 
 
 def choose_machine(

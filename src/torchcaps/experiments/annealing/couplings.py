@@ -14,7 +14,20 @@ from torchcaps.routing import set_iterations
 from torchcaps.train import Run, load_split
 from torchcaps.viz import draw_coupling_fans, to_png
 
-from ..plan import Claim, Experiment, Finding, Job, RowsOf, Setting, register
+from ..plan import (
+    Case,
+    Claim,
+    Experiment,
+    Finding,
+    Job,
+    Mean,
+    RowsOf,
+    Setting,
+    Verdict,
+    decide_together,
+    excess,
+    register,
+)
 from ..records import Details, Rows, Series, details_of
 from .runs import CHAPTER, SMOKE
 
@@ -80,12 +93,10 @@ def couplings_polarise(rows_of: RowsOf) -> Finding:
         f"{first:.1f} parents at one iteration, {third:.1f} at three, {last:.1f} at fifty, mean over "
         f"capsules and images, falling in {sum(falls)} of {len(falls)} networks"
     )
-    few = [parents[-1] < _FEW_PARENTS for parents in every]
-    if len(every) < 2:
-        return Finding("open", because)
-    if all(falls) and all(few):
-        return Finding("confirmed", because)
-    return Finding("open" if any(falls) and any(few) else "not confirmed", because)
+    fewer = excess(Mean.of_values([parents[-1] for parents in every]).times(-1), -_FEW_PARENTS)
+    fall: Verdict = "confirmed" if all(falls) else "open" if any(falls) else "not confirmed"
+    cases: dict[str, Case | Verdict] = {"the fall": fall, "the parents at fifty": Case(fewer)}
+    return decide_together(cases, len(cases), because)
 
 
 register(

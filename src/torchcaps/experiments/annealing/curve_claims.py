@@ -16,7 +16,6 @@ from ..plan import (
     decide,
     decide_together,
     difference,
-    mean_of,
 )
 from ..records import Row, Rows, by_setting
 from .grid_claims import used_up
@@ -44,7 +43,13 @@ def _annealed_points(rows: Rows, metric: str) -> dict[int, Mean]:
         return {}
     curve = row.curve
     return {
-        at: Mean(float(mean), None if spread is None else float(spread), seeds, budget=row.budget)
+        at: Mean(
+            float(mean),
+            None if spread is None else float(spread),
+            seeds,
+            is_short=row.budget != "full",
+            budget=row.budget,
+        )
         for at, mean, spread, seeds in zip(curve.at, curve.mean, curve.spread, curve.seeds, strict=True)
     }
 
@@ -60,7 +65,7 @@ def annealed_ends_better(metric: str, rows_of: RowsOf) -> Finding:
         return Finding("open", "annealed training has not come beyond one iteration, or fixed 1 is missing")
     most = max(annealed)
     last = annealed[most]
-    gain = _gain(metric, last, mean_of(one))
+    gain = _gain(metric, last, Mean.of_row(one))
     about = metric_of(metric)
     ended, alone = (f"{mean:.{about.digits}f} {about.unit}".rstrip() for mean in (last.value, one.ours))
     because = f"test {about.title} {ended} at {most} iterations, {alone} with one alone, difference {gain}"
@@ -80,7 +85,7 @@ def fixed_loss_grows(rows_of: RowsOf) -> Finding:
         return Finding("open", f"only {len(fixed)} of {len(FIXED)} numbers of iterations have been trained")
     trend = rank_correlation(list(fixed), [row.ours for row in fixed.values()])
     first, last = fixed[min(fixed)], fixed[max(fixed)]
-    gap = difference(mean_of(last), mean_of(first))
+    gap = difference(Mean.of_row(last), Mean.of_row(first))
     because = (
         f"test loss {first.ours:.4f} with {min(fixed)}, {last.ours:.4f} with {max(fixed)} iterations, "
         f"difference {gap}, rank correlation {trend:+.2f}"
@@ -90,7 +95,7 @@ def fixed_loss_grows(rows_of: RowsOf) -> Finding:
         because = f"{because}, but {len(cut)} of {len(fixed)} trainings were cut short"
     verdicts: dict[str, Case | Verdict] = {
         "the ends": "open" if cut & {min(fixed), max(fixed)} else Case(gap),
-        "the order": "open" if cut else decide_trend(trend, len(fixed), falls=False),
+        "the order": "open" if cut or gap.is_short else decide_trend(trend, len(fixed), falls=False),
     }
     return decide_together(verdicts, len(verdicts), because)
 
@@ -100,7 +105,7 @@ def annealed_is_better(metric: str, rows_of: RowsOf) -> Finding:
     rows = rows_of("fig:fix_vs_ann")
     fixed, annealed = _fixed_rows(rows, metric), _annealed_points(rows, metric)
     both = [r for r in fixed if r > 1 and r in annealed]
-    gains = {r: _gain(metric, annealed[r], mean_of(fixed[r])) for r in both}
+    gains = {r: _gain(metric, annealed[r], Mean.of_row(fixed[r])) for r in both}
     ahead = sum(gain.size > 0 for gain in gains.values())
     because = f"by the mean at {ahead} of {len(both)} numbers of iterations above one"
     cases = {f"{r} iterations": Case(gain) for r, gain in gains.items()}
@@ -117,7 +122,7 @@ def full_gradient_is_worse(rows_of: RowsOf) -> Finding:
     last, full = found.get(fixed_name(most)), found.get(full_name(most))
     if last is None or full is None:
         return Finding("open", "one of the two has not been trained")
-    gap = difference(mean_of(full), mean_of(last))
+    gap = difference(Mean.of_row(full), Mean.of_row(last))
     because = (
         f"test loss {last.ours:.4f} through the last, {full.ours:.4f} through all of {most}, difference {gap}"
     )

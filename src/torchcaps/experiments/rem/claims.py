@@ -62,7 +62,7 @@ def lowers_entropy(label: str) -> Check:
     return _in_every_pair(
         label,
         "entropy",
-        lambda plain, rem: Case(difference(plain, rem), EFFECT * plain.value),
+        lambda plain, rem: Case(difference(plain.times(1 - EFFECT), rem)),
     )
 
 

@@ -39,9 +39,10 @@ def compare(label: str, metric: str, lower: str, higher: str, *, by: float = EFF
         if lower not in found or higher not in found:
             return Finding("open", "one of the two has not been looked at")
         first, second, unit = found[lower], found[higher], metric_of(metric).unit
-        gap = difference(Mean.of_row(second), Mean.of_row(first))
+        low, high = Mean.of_row(first), Mean.of_row(second)
+        gap = difference(high, low)
         because = f"{first.ours:.3g} {unit} ({lower}), {second.ours:.3g} {unit} ({higher}), difference {gap}"
-        return Finding(decide(gap, at_least=by * float(second.ours)), because)
+        return Finding(decide(difference(high.times(1 - by), low)), because)
 
     return check
 

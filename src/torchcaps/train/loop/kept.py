@@ -124,12 +124,19 @@ class KeptRun:
 
     def keep_if_best(self, epoch: int, validation: Evaluation) -> None:
         """Keep the weights as those of the run if no epoch was better."""
-        progress, value = self.progress, validation.value_of(self.selects_by)
-        if progress.best is None or self.selects_by.is_better(value, progress.best):
-            progress.best, progress.best_epoch = value, epoch
+        progress = self.progress
+        if self._is_best(validation):
+            progress.best, progress.best_epoch = validation.value_of(self.selects_by), epoch
             progress.best_metrics = validation.named("val")
             if not self.technique.keeps_last:
                 self.save_weights("weights", epoch)
+
+    def _is_best(self, validation: Evaluation) -> bool:
+        """Whether no epoch was better; of equal ones, as with a Dice of 0, the lower loss is better."""
+        best, value = self.progress.best, validation.value_of(self.selects_by)
+        if best is None or value != best:
+            return best is None or self.selects_by.is_better(value, best)
+        return validation.loss < self.progress.best_metrics["val_loss"]
 
     def kept_metrics(self) -> Plain:
         """The validation of the weights that the run ends with."""

@@ -54,6 +54,8 @@ def train(
     ends as if it had not been; so does a finished one when the recipe now asks for more epochs. What
     `recipe.start_from` names is asked of `find_start`.
     """
+    if not isinstance(recipe, Recipe):
+        raise UserError(f"train takes a Recipe, got {type(recipe).__name__}; load_recipe(NAME) gives one")
     out, machine = Path(out), settled(machine or Machine())
     recipe = adopt_widths(recipe, out, find_start)
     _check_shared(recipe, machine)

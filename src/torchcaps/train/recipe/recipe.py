@@ -67,7 +67,7 @@ class Recipe:
         batch_size: Images in a step, of all devices together.
         patience: Stop after so many epochs without a better validation; 0 never stops early.
         select_by: The metric of the validation images that decides which epoch is kept: "loss", or one of
-            the task's.
+            the task's. Of epochs that are equal in it, the one with the lowest loss is kept.
         seed: Seed of the initial weights, the order of images and random changes.
         compile: Compile the network with torch.compile.
         start_from: Folder of a run, or file of trunk weights, whose layers the model takes over; on the
