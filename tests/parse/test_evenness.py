@@ -117,6 +117,8 @@ def test_the_distance_from_an_even_split_runs_from_none_to_one():
 
 
 def test_trees_are_called_no_reason_where_even_couplings_are_as_accurate():
-    assert "do not say why" in say_needless(0.960, even_accuracy=0.962)
-    assert "do not say why" in say_needless(0.960, even_accuracy=0.956)
-    assert say_needless(0.960, even_accuracy=0.954) == ""
+    assert "do not say why" in say_needless(0.960, even_accuracy=0.962, images=10_000)
+    assert "do not say why" in say_needless(0.960, even_accuracy=0.955, images=10_000)
+    assert say_needless(0.960, even_accuracy=0.9549, images=10_000) == ""
+    assert "do not say why" in say_needless(0.60, even_accuracy=0.55, images=100)  # five images may be chance
+    assert say_needless(0.60, even_accuracy=0.54, images=100) == ""

@@ -197,6 +197,33 @@ def in_a_box(digit):
     return np.asarray(page, dtype=float)
 
 
+def in_a_circle(digit):
+    page = Image.fromarray(on_paper(written(digit, box=(130, 100, 140, 200))).astype(np.uint8))
+    ImageDraw.Draw(page).ellipse([40, 35, 370, 375], outline=60, width=8)
+    return np.asarray(page, dtype=float)
+
+
+def in_a_row_of_cells(digit):
+    """As on a printed form."""
+    page = Image.fromarray(on_paper(written(digit, (1200, 400), (475, 130, 80, 130))).astype(np.uint8))
+    for left in range(120, 1080, 160):
+        ImageDraw.Draw(page).rectangle([left, 100, left + 160, 290], outline=60, width=3)
+    return np.asarray(page, dtype=float)
+
+
+def underlined(digit):
+    page = Image.fromarray(on_paper(written(digit)).astype(np.uint8))
+    ImageDraw.Draw(page).line([30, 365, 360, 355], fill=40, width=12)
+    return np.asarray(page, dtype=float)
+
+
+def scanned_in_a_corner_of_the_glass(digit):
+    """A sheet that meets two edges of the picture, beside the black lid."""
+    page = np.full((600, 450), 8.0)
+    page[:540, :400] = on_paper(written(digit, (400, 540), (40, 370, 100, 140), pen=8))
+    return page
+
+
 def stains(digit):
     page = on_paper(written(digit, size=(600, 600), box=(200, 120, 200, 300)))
     page[560:570, 40:60], page[50:56, 500:520] = 60, 70
@@ -238,6 +265,10 @@ PAGES = (
     small_on_a_sheet_on_a_table,
     sheet_that_is_cut_off_below,
     in_a_box,
+    in_a_circle,
+    in_a_row_of_cells,
+    underlined,
+    scanned_in_a_corner_of_the_glass,
     stains,
     cut_close,
     thick_and_cut_close,

@@ -174,7 +174,7 @@ def _print(found: list[RunSummary]) -> None:
         ]
     )
     for summary in found:
-        if needless := say_needless(summary.accuracy, summary.even_accuracy):
+        if needless := say_needless(summary.accuracy, summary.even_accuracy, images=summary.images):
             typer.echo(f"{summary.run} is {needless}")
         if rounded := say_rounded_up(len(summary.classes), summary.levels):
             typer.echo(f"{summary.run}: {rounded}")

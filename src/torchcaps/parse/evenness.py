@@ -12,6 +12,7 @@ from torchcaps.inspection import distance_from_uniform
 _DECIDED = 0.5  # even shares by which a child that routing has decided prefers some parent
 _FEWEST_DECIDED = 0.05  # of the children: with fewer, a layer hardly routes
 _FEWEST_LOST = 0.005  # of the accuracy, with even couplings: with less, couplings decide hardly any answer
+_CHANCE = 5  # images lost that may be chance: six of six are rarer than 5 % (sign test)
 _ROUNDING = 1e-3  # by which couplings that split a child may miss one, in any precision but the coarsest
 
 
@@ -39,9 +40,12 @@ class Evenness:
         return self.decided < _FEWEST_DECIDED
 
 
-def say_needless(accuracy: float, even_accuracy: float) -> str:
-    """A sentence for a network that is as accurate, to half a point, with even couplings; else nothing."""
-    if accuracy - even_accuracy > _FEWEST_LOST:
+def say_needless(accuracy: float, even_accuracy: float, *, images: int) -> str:
+    """A sentence for a network that is as accurate with even couplings; else nothing.
+
+    As accurate is one that loses at most half a point, or five of the images that it was measured on.
+    """
+    if round(images * (accuracy - even_accuracy)) > max(_CHANCE, images * _FEWEST_LOST):
         return ""
     return "as accurate with even couplings: these trees do not say why it answers as it does"
 

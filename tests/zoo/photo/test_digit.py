@@ -79,6 +79,16 @@ def test_colours_and_transparency_are_no_obstacle():
     assert np.abs(levels(prepare_digit(drawn().convert("RGB"))) - levels(prepare_digit(drawn()))).mean() < 1
 
 
+def test_ink_that_is_as_bright_as_the_paper_is_seen_by_its_colour():
+    page = np.asarray(drawn(), dtype=np.uint8) > 127
+    coloured = np.where(page[..., None], (90, 130, 215), (205, 95, 80)).astype(np.uint8)
+    greys = np.asarray(Image.fromarray(coloured).convert("L"))
+    assert np.ptp(greys) < 12
+    found = prepare_digit(Image.fromarray(coloured))
+    assert found.words.startswith("read in blue alone, inverted")
+    assert np.abs(levels(found) - levels(prepare_digit(drawn()))).mean() < 3
+
+
 def test_an_empty_page_is_refused():
     with pytest.raises(UserError, match="no digit to be seen"):
         prepare_digit(Image.new("L", (100, 100), 240))
@@ -204,6 +214,15 @@ def test_pixels_that_are_no_finite_numbers_do_not_hide_a_digit():
     seen = prepare_digit(Image.fromarray(pixels))
     pixels[0, :3] = 0, 3.5, 0
     assert seen.picture.tobytes() == prepare_digit(Image.fromarray(pixels)).picture.tobytes()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_paper_without_ink_is_refused_whatever_its_colour(share):
+    paper = np.full((200, 300, 3), (250.0, 235.0, 200.0))
+    paper *= 1 - share * np.linspace(0, 1, 300)[:, None] * np.array([0.2, 0.5, 1.0])  # light of two colours
+    paper += np.random.default_rng(0).normal(0, 2, paper.shape)
+    with pytest.raises(UserError, match="no digit to be seen"):
+        prepare_digit(Image.fromarray(paper.clip(0, 255).astype(np.uint8)))
 
 
 def test_faint_ink_and_ink_of_other_marks_is_left_out():

@@ -82,6 +82,12 @@ def test_strokes_far_from_the_main_one_are_others_on_every_side():
         assert chosen(MAIN, far) == ([True, False], 1)
 
 
+def test_a_line_under_a_digit_that_is_longer_than_the_digit_is_high_is_no_stroke_of_it():
+    assert chosen(MAIN, (42, 45, 12, 31)) == ([True, True], 0)
+    assert chosen(MAIN, (42, 45, 12, 32)) == ([True, False], 1)
+    assert chosen(MAIN, (14, 17, 12, 32)) == ([True, True], 0)  # above it, the bar of a five
+
+
 def test_specks_near_the_main_stroke_are_others():
     assert chosen(MAIN, (15, 17, 22, 26)) == ([True, False], 1)  # 15 pixels, less than 8 % of 200
     assert chosen(MAIN, (14, 17, 22, 26)) == ([True, True], 0)  # 20 pixels
@@ -93,9 +99,11 @@ def test_a_speck_on_the_page_is_no_digit_beside_a_large_mark_at_the_edge():
     assert chosen(edge, (50, 55, 50, 56)) == ([False, True], 1)  # 42 pixels
 
 
-def test_marks_half_as_long_as_the_digit_are_rivals_unless_they_run_off_the_page():
-    assert find(page(MAIN, (20, 30, 50, 52))).rivals == 1  # 10 high
-    assert find(page(MAIN, (20, 28, 50, 52))).rivals == 0
+def test_marks_a_third_as_long_as_the_digit_are_rivals_unless_they_run_off_the_page_or_are_lines():
+    long, flat = (5, 44, 5, 9), (54, 56, 20, 45)
+    assert find(page(long, (20, 33, 50, 52))).rivals == 1  # 13 of 39 high
+    assert find(page(long, (20, 32, 50, 52))).rivals == 0
+    assert find(page(long, flat)).rivals == 0
     assert find(page(MAIN, (20, 39, 58, 59))).rivals == 0
     assert find(page(MAIN, (20, 39, 32, 33))).rivals == 0  # a stroke of the digit
 

@@ -66,7 +66,7 @@ def _print(result: dict[str, Any]) -> None:
         f"entropy {result['entropy']:.2f} bits, the mean over classes; "
         f"{counted(result['keys'], 'parse tree')}"
     )
-    needless = say_needless(result["accuracy"], result["even_accuracy"])
+    needless = say_needless(result["accuracy"], result["even_accuracy"], images=result["images"])
     rounded = say_rounded_up(len(result["classes"]), result["levels"])
     typer.echo("".join(f"{remark}\n" for remark in (needless, rounded) if remark))
     print_table(

@@ -11,7 +11,7 @@ from torchcaps.core import counted
 
 from .form import INNER, SIDE, centred, thickened
 from .four_sides import without_boxes
-from .grey import as_grey
+from .grey import as_grey, in_one_colour
 from .ink import WORKING, Ink, NoDigitError, find_ink, full_of
 from .marks import Found, find_digit, label_marks, narrowed, widened, widened_by
 from .paper import frame_of
@@ -49,33 +49,46 @@ def prepare_digit(picture: Image.Image) -> Prepared:
 
     A sheet of paper is cut from the table around it. The tone of the paper is taken off, ruled lines and
     marks away from the digit are left out, thin strokes are widened. An image of 28x28 pixels with a black
-    frame is taken as it is.
+    frame is taken as it is. Where no digit is to be seen in grey, it is looked for in one colour.
     """
     whole, steps = as_grey(picture)
     if whole.size == (SIDE, SIDE) and frame_of(np.asarray(whole)).max() < _BLACK:
         return Prepared(whole, ", ".join([*steps, "taken as it is: 28x28 px on black"]))
+    try:
+        return _cut_out(whole, steps)
+    except NoDigitError:
+        in_colour = in_one_colour(picture)
+        if in_colour is None:
+            raise
+        whole, word = in_colour
+        return _cut_out(whole, [*steps, word])
+
+
+def _cut_out(whole: Image.Image, steps: list[str]) -> Prepared:
+    """The digit in a picture of any size, and these and further steps to it in words."""
     grey = _reduced(whole)
     larger = whole.width / grey.width
     sheet, known = _sheet_alone(grey)
     if sheet is not None:
         grey = sheet
-        steps.append(f"cut out the sheet, {_size(sheet, larger)} px")
+        steps = [*steps, f"cut out the sheet, {_size(sheet, larger)} px"]
     ink, full, found = _find(grey, known)
     alone = _alone(np.minimum(ink.levels / full, 1), found.pixels)
     box = _box_of(alone)
     digit = alone[box.top : box.bottom, box.left : box.right]
     thick = thickened(digit)
-    steps += [
+    words = [
+        *steps,
         *_doubts(box, larger, is_at_edge=_is_at_edge(alone > 0, known), rivals=found.rivals),
         "inverted (dark on bright)" if ink.is_darker else "not inverted (bright on dark)",
         *(["erased the lines of the paper"] if ink.is_ruled else []),
         *([f"left out {counted(found.others, 'other mark')}"] if found.others else []),
         f"cropped to the digit, {round(larger * (box.right - box.left))}x"
-        f"{round(larger * (box.bottom - box.top))} of {picture.width}x{picture.height} px",
+        f"{round(larger * (box.bottom - box.top))} of {whole.width}x{whole.height} px",
         *(["thin strokes widened"] if thick is not digit else []),
         f"scaled to {INNER} px and centred by mass in {SIDE}x{SIDE}",
     ]
-    return Prepared(centred(thick), ", ".join(steps))
+    return Prepared(centred(thick), ", ".join(words))
 
 
 def _reduced(grey: Image.Image) -> Image.Image:

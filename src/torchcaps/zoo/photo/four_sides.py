@@ -1,4 +1,4 @@
-"""Shapes with four sides on a page: sheets of paper, and boxes that are drawn around a digit."""
+"""Shapes with four sides on a page: sheets of paper, and boxes and circles that are drawn around a digit."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ _TURNS = 18  # angles in which corners are looked for
 _MOST_LINE = 0.5  # share of a box that its line covers
 _LEAST_INSIDE = 0.05  # of the pixels of the line, those of the marks in a box
 _MOST_BOXES = 3  # one inside the other
+_NARROWEST = 0.8  # width by height of a line around a digit that has another shape; a zero is narrower
+_TALL = 0.4  # times its shorter side, the least of the longer side of a mark in it
 
 
 def without_boxes(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """The marks without boxes that are drawn around others, and how many there are."""
+    """The marks without boxes and circles that are drawn around others, and how many there are."""
     for found in range(_MOST_BOXES):
         largest = max(measured(labels), key=_spanned, default=None)
-        line = labels == (-1 if largest is None else largest.label)
-        if not _is_box(line, labels > 0):
+        if largest is None or not _is_box(largest, labels):
             return labels, found
-        labels = np.where(line, 0, labels)
+        labels = np.where(labels == largest.label, 0, labels)
     return labels, _MOST_BOXES
 
 
@@ -33,14 +34,20 @@ def _spanned(mark: Mark) -> int:
     return (mark.bottom - mark.top + 1) * (mark.right - mark.left + 1)
 
 
-def _is_box(line: Pixels, is_ink: Pixels) -> bool:
-    least = _LEAST_INSIDE * line.sum()
-    others = is_ink & ~line
-    if not line.any() or others.sum() < least:
-        return False
+def _is_box(mark: Mark, labels: NDArray[np.int64]) -> bool:
+    line = labels == mark.label
     box = without_holes(widened(line))  # small gaps in a line do not open it
+    inside = np.where(box & ~line, labels, 0)
     is_thin = line.sum() <= _MOST_LINE * box.sum()
-    return bool(is_thin and (others & box).sum() >= least) and is_four_sided(box)
+    if not is_thin or (inside > 0).sum() < max(1, _LEAST_INSIDE * line.sum()):
+        return False
+    return _is_filled(mark, max(other.side for other in measured(inside))) or is_four_sided(box)
+
+
+def _is_filled(line: Mark, longest: int) -> bool:
+    """Whether a mark that long fills a circle, or a row of cells, as a digit does that was written in it."""
+    height, width = line.bottom - line.top, line.right - line.left
+    return width >= _NARROWEST * height and longest >= _TALL * min(height, width)
 
 
 def without_holes(pixels: Pixels) -> Pixels:

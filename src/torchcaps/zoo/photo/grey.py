@@ -26,6 +26,21 @@ def as_grey(picture: Image.Image) -> tuple[Image.Image, list[str]]:
     return without_transparency(picture, "black").convert("L"), ["clear parts filled with black"]
 
 
+def in_one_colour(picture: Image.Image) -> tuple[Image.Image, str] | None:
+    """The picture in red, green or blue alone, whichever differs most from its grey, with a word for it.
+
+    Ink may be as bright as the paper and of another colour. There is none where all pixels are about grey.
+    """
+    if picture.mode[0] in "IF":
+        return None
+    colours = without_transparency(picture).convert("RGB")
+    grey = np.asarray(colours.convert("L"), dtype=np.int16)
+    bands = dict(zip(("red", "green", "blue"), colours.split(), strict=True))
+    spans = {name: np.ptp(np.asarray(band, dtype=np.int16) - grey) for name, band in bands.items()}
+    name = max(spans, key=lambda name: spans[name])
+    return (bands[name], f"read in {name} alone") if spans[name] >= _LEAST_RANGE else None
+
+
 def _is_flat(grey: Image.Image) -> bool:
     darkest, brightest = (int(level) for level in np.percentile(np.asarray(grey), (0, 100)))
     return brightest - darkest < _LEAST_RANGE

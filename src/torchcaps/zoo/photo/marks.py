@@ -20,7 +20,7 @@ _SOLID = 0.27  # share of the longer side, which half of a stroke is narrower th
 _FLATTEST = 3.0  # width by height of a digit at most: a line is flatter
 _WIDEST, _WIDE = 1.6, 0.3  # and of an upright one; by how much less a wider mark counts
 _ROUND, _RADIUS = 0.04, 0.6  # share of the radius of a cup's ring that it is off a circle; and of its side
-_AS_LARGE = 0.5  # share of the longest side of the main stroke from which on another mark may be a digit too
+_AS_LARGE = 0.33  # share of the longest side of the main stroke from which on another mark may be a digit too
 
 
 class Mark(NamedTuple):
@@ -117,7 +117,8 @@ def find_digit(labels: NDArray[np.int64], ink: Levels) -> Found:
     main = most[int(np.argmax(scores))]
     chosen = [mark.label for mark in inside if _belongs(mark, main)]
     others = [mark for mark in marks if mark.label not in chosen]
-    rivals = sum(mark.side >= _AS_LARGE * main.side and not mark.is_at_edge for mark in others)
+    large = [mark for mark in others if mark.side >= _AS_LARGE * main.side and not mark.is_at_edge]
+    rivals = sum(_likeness(labels, mark) > 0 for mark in large)
     return Found(np.isin(labels, chosen), len(others), rivals, max(scores) == 0)
 
 
@@ -169,4 +170,6 @@ def _belongs(mark: Mark, main: Mark) -> bool:
     gap = max(
         mark.top - main.bottom, main.top - mark.bottom, mark.left - main.right, main.left - mark.right, 0
     )
-    return mark.pixels >= _LEAST_OF_MAIN * main.pixels and gap <= _NEAR * main.side
+    width, height = mark.right - mark.left, mark.bottom - mark.top
+    underlines = mark.top > main.bottom and width > max(main.side, _FLATTEST * height)
+    return mark.pixels >= _LEAST_OF_MAIN * main.pixels and gap <= _NEAR * main.side and not underlines

@@ -12,13 +12,16 @@ from .size import Levels, Pixels
 _LEAST, _MOST = 0.04, 0.95  # share of the photograph that a sheet covers
 _OWN = 0.5  # share of a sheet that is as bright as paper; the rest are strokes
 _LEAST_STEP = 20.0  # levels between the sheet and what lies beside it
+_BLACK = 0.25  # share of its tone that the lid of a scanner has at most; a shadow leaves more
 _LONGEST_EMPTY = 2.0  # times the shortest side of a sheet on which nothing is seen at the working size
 _LINE = 2  # half of the pixels of the working size that a ruled line is wide at most
 _MARGIN = 3  # pixels of the working size at the edge of a sheet, which its shadow blurs
 
 
 def find_sheet(levels: Levels) -> Pixels | None:
-    """The pixels of a bright sheet with four sides, without its rim; it may touch one edge of the picture.
+    """The pixels of a bright sheet with four sides, without its rim.
+
+    It may touch one edge of the picture, or three where what lies beside it is black.
 
     There is none where the brightest large part of a picture has another shape, or nothing on it and is so
     long that it may be a stroke.
@@ -30,13 +33,13 @@ def find_sheet(levels: Levels) -> Pixels | None:
         return None
     is_paper = labels == 1 + int(sizes[1:].argmax())
     sheet = without_holes(is_paper)
-    if not _is_sheet(sheet, is_paper):
-        return None
     inside = narrowed(sheet, _MARGIN)
-    if not inside.any():
+    if not inside.any() or sheet.all():
         return None
-    tone = np.median(levels[inside])
-    has_step = tone - np.median(levels[~sheet]) >= _LEAST_STEP
+    tone, beside = np.median(levels[inside]), np.median(levels[~sheet])
+    if not _is_sheet(sheet, is_paper, 3 if beside <= _BLACK * tone else 1):
+        return None
+    has_step = tone - beside >= _LEAST_STEP
     has_ink = tone - levels[inside].min() >= _LEAST_STEP
     return inside if has_step and (has_ink or is_four_sided(sheet, _LONGEST_EMPTY)) else None
 
@@ -70,9 +73,9 @@ def _halved(levels: Levels) -> Levels:
     return (rows[:, ::2] + rows[:, 1::2]) / 4
 
 
-def _is_sheet(sheet: Pixels, is_paper: Pixels) -> bool:
+def _is_sheet(sheet: Pixels, is_paper: Pixels, most_edges: int = 1) -> bool:
     edges = (sheet[0], sheet[-1], sheet[:, 0], sheet[:, -1])
-    if sum(bool(edge.any()) for edge in edges) > 1:  # the bright side of a shadow meets two
+    if sum(bool(edge.any()) for edge in edges) > most_edges:  # the bright side of a shadow meets two
         return False
     is_large = _LEAST <= sheet.mean() <= _MOST and is_paper.sum() >= _OWN * sheet.sum()
     return bool(is_large) and is_four_sided(sheet)
