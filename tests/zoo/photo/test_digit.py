@@ -169,21 +169,36 @@ def test_the_dark_side_of_a_shadow_is_no_digit_that_fills_the_picture():
     assert not fills(levels)
 
 
+def doubts(box, larger=1.0, **found):
+    return _doubts(_Box(*box), larger, **{"is_at_edge": False, "rivals": 0, "others": 0} | found)
+
+
 def test_a_box_is_doubted_at_an_edge_and_where_it_is_wide():
-    assert _doubts(_Box(5, 35, 40, 70), 1.0, is_at_edge=False, rivals=0) == []
-    assert _doubts(_Box(10, 30, 40, 64), 1.0, is_at_edge=False, rivals=0) == []  # 1.2 times as wide as high
-    (wide,) = _doubts(_Box(10, 30, 40, 66), 1.0, is_at_edge=False, rivals=0)
+    assert doubts((5, 35, 40, 70)) == []
+    assert doubts((10, 30, 40, 64)) == []  # 1.2 times as wide as high
+    (wide,) = doubts((10, 30, 40, 66))
     assert wide.startswith("it is wider than high")
-    (doubt,) = _doubts(_Box(5, 35, 40, 60), 1.0, is_at_edge=True, rivals=0)
+    (doubt,) = doubts((5, 35, 40, 60), is_at_edge=True)
     assert doubt.startswith("the digit touches the edge")
 
 
 def test_a_box_is_doubted_where_it_is_small_in_the_photograph_or_has_rivals():
-    assert _doubts(_Box(0, 8, 0, 5), 2.0, is_at_edge=False, rivals=0) == []
-    (small,) = _doubts(_Box(0, 15, 0, 9), 1.0, is_at_edge=False, rivals=0)
+    assert doubts((0, 8, 0, 5), 2.0) == []
+    (small,) = doubts((0, 15, 0, 9))
     assert small == "it is only 15 px large (a stain?)"
-    (several,) = _doubts(_Box(0, 40, 0, 30), 1.0, is_at_edge=False, rivals=2)
+    (several,) = doubts((0, 40, 0, 30), rivals=2)
     assert several == "2 other marks of about its size (several digits?)"
+
+
+@pytest.mark.parametrize(("specks", "is_doubted"), [(100, False), (900, True)])
+def test_a_mark_among_hundreds_is_doubted(specks, is_doubted):
+    """The grain of an empty page that is small and noisy is now and then taken for a digit."""
+    page, random = np.asarray(drawn(size=(480, 640))).copy(), np.random.default_rng(0)
+    places = random.integers(0, (480 // 6, 640 // 6), (specks, 2)) * 6
+    for row, column in places:
+        page[row : row + 2, column : column + 2] = 0
+    words = prepare_digit(Image.fromarray(page)).words
+    assert ("the grain of the paper?" in words) == is_doubted
 
 
 def test_ink_at_any_edge_of_the_picture_or_of_a_sheet_is_noticed():

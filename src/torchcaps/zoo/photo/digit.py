@@ -27,6 +27,7 @@ _NEARER = (2, 4)  # times as near as usual, the paper of marks that run off the 
 _THIN = 64  # times half the width of strokes, the longest side of a picture with a shadow that is larger
 _WIDEST = 1.25  # width by height of most digits that are single and upright; few of MNIST are wider
 _BRIDGED = 2  # pixels from the pieces of a stroke to the middle of the line that was erased between them
+_GRAIN = 300  # other marks, from which on a mark may be one of them: drawn digits on grainy paper have fewer
 _FEWEST = 16  # pixels of the photograph along the longer side of a digit, below which it may be a stain
 
 
@@ -76,10 +77,10 @@ def _cut_out(whole: Image.Image, steps: list[str]) -> Prepared:
     alone = _alone(np.minimum(ink.levels / full, 1), found.pixels)
     box = _box_of(alone)
     digit = alone[box.top : box.bottom, box.left : box.right]
-    thick = thickened(digit)
+    thick, is_at_edge = thickened(digit), _is_at_edge(alone > 0, known)
     words = [
         *steps,
-        *_doubts(box, larger, is_at_edge=_is_at_edge(alone > 0, known), rivals=found.rivals),
+        *_doubts(box, larger, is_at_edge=is_at_edge, rivals=found.rivals, others=found.others),
         "inverted (dark on bright)" if ink.is_darker else "not inverted (bright on dark)",
         *(["erased the lines of the paper"] if ink.is_ruled else []),
         *([f"left out {counted(found.others, 'other mark')}"] if found.others else []),
@@ -189,7 +190,7 @@ def _is_at_edge(is_ink: Pixels, known: Pixels) -> bool:
     return bool((is_ink & beyond).any())
 
 
-def _doubts(box: _Box, larger: float, *, is_at_edge: bool, rivals: int) -> list[str]:
+def _doubts(box: _Box, larger: float, *, is_at_edge: bool, rivals: int, others: int) -> list[str]:
     """Why what lies in the box may be no whole, single and upright digit, or none at all."""
     longest = round(larger * max(box.right - box.left, box.bottom - box.top))
     is_wide = box.right - box.left > _WIDEST * (box.bottom - box.top)
@@ -197,5 +198,6 @@ def _doubts(box: _Box, larger: float, *, is_at_edge: bool, rivals: int) -> list[
         *(["the digit touches the edge (a part of it may be missing)"] if is_at_edge else []),
         *(["it is wider than high (several digits, or a turned page?)"] if is_wide else []),
         *([f"{counted(rivals, 'other mark')} of about its size (several digits?)"] if rivals else []),
+        *([f"it is one of {others + 1:,} marks (the grain of the paper?)"] if others >= _GRAIN else []),
         *([f"it is only {longest} px large (a stain?)"] if longest < _FEWEST else []),
     ]
