@@ -90,6 +90,12 @@ GAMMA_FULL = GAMMA._replace(
     smoke={"name": "gamma_capsnet_mnist", **_FEW},
     note="gradient through all rounds and distances by sample, unlike the thesis",
 )
+GAMMA_WIDE = GAMMA._replace(
+    name="gamma-CapsNet, thesis gradient, matrices of 1",
+    model={"name": "gamma_capsnet_mnist_thesis", "init_std": 1.0},
+    smoke={"name": "gamma_capsnet_mnist_thesis", "init_std": 1.0, **_FEW},
+    note="matrices start with a deviation of 1, in the thesis's code with 0.1",
+)
 DEEP = Network("DeepCaps, thesis port", {"name": "deepcaps_28_thesis"}, (0, 11), Schedule(10, 0.8, 1e-3))
 DEEP_OF_AUTHORS = DEEP._replace(
     name="DeepCaps",

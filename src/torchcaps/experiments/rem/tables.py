@@ -21,6 +21,7 @@ from .networks import (
     EFFICIENT,
     GAMMA,
     GAMMA_FULL,
+    GAMMA_WIDE,
     KEPT,
     OF_COLOUR,
     Figures,
@@ -73,8 +74,8 @@ DEVIATIONS = (
 NO_DECODER = "Networks have no decoder, as in the thesis."
 _GAMMA_GRADIENT = (
     "In its author's code gamma-CapsNet holds couplings constant in the backward pass (thesis gradient). A "
-    "small network so trained learns far less here (beyond:distance-gradient); where the thesis's figures "
-    "come from is open."
+    "small network so trained learns far less here, mostly because its matrices start small "
+    "(beyond:distance-gradient); where the thesis's figures come from is open."
 )
 _DEEP_LEVELS = (
     "The thesis says that DeepCaps has 11 levels in all layers that are routed more than once; in its "
@@ -105,6 +106,7 @@ MNIST_TABLE = register(
                 DEEP, DATA["mnist"], Figures(99.51, 5.26, 99.61, 3.10, 71.73, None, 8_400_000, 2_400_000)
             ),
             *table_pair(GAMMA_FULL, DATA["mnist"], None),
+            *table_pair(GAMMA_WIDE, DATA["mnist"], None),
             *table_pair(DEEP_OF_AUTHORS, DATA["mnist"], None),
         ),
         claims=(
