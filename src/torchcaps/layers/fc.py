@@ -31,8 +31,8 @@ class FcCaps(VotingCaps):
             shares matrices).
         pose_rows: Rows of a pose that is a matrix; a vote is then a matrix product, with
             `in_pose * out_pose / pose_rows**2` weights a pair.
-        init_std: Standard deviation of the initial matrices; with 1 instead of 0.1 training by dynamic routing
-            does not start.
+        init_std: Standard deviation of the initial matrices; with 1 instead of 0.1 dynamic routing does not
+            start to learn.
         backend: "fused" votes and routes in one kernel that never stores the votes, "torch" is the plain
             reference, "auto" is the kernel wherever `fallback_reason` finds nothing against it.
 
