@@ -35,6 +35,12 @@ def test_activations_are_shares_of_the_active_children():
     assert_close(routed.activations.sum(-1), torch.ones(2, dtype=torch.float64), rtol=1e-6, atol=1e-6)
 
 
+def test_even_couplings_make_all_parents_equally_active():
+    votes, a, even = draw(2, 6, 4, 5), draw(2, 6, seed=1).sigmoid(), torch.full((2, 6, 4), 0.25).double()
+    activations = SelfRouting(SHAPE).double().read_out(votes, a, even).activations
+    assert_close(activations, torch.full_like(activations, 0.25), rtol=1e-6, atol=1e-7)
+
+
 def test_it_starts_from_an_even_split():
     routed = SelfRouting(SHAPE).double()(draw(2, 6, 4, 5), torch.ones(2, 6, dtype=torch.float64))
     assert_close(routed.coupling, torch.full_like(routed.coupling, 1 / 4))
