@@ -14,18 +14,19 @@ import os
 import subprocess
 import sys
 import tempfile
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
 
 SUITES = ("train", "routing")
 GRAPHS = "--graphs"
 
 
-def main(old, new, file, *words):
-    rows, suites, only = [], [word for word in words if word != GRAPHS], [GRAPHS] * (GRAPHS in words)
+def main(old, new, file, suites, *only):
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder, "rows.json")
         for turn in range(2):
-            for suite in suites or SUITES:
+            for suite in suites:
                 for side, tree in (("old", old), ("new", new)):
                     command = [sys.executable, __file__, "--measure", suite, str(part), *only]
                     subprocess.run(command, env={**os.environ, **environment_of(tree)}, check=True)
@@ -96,7 +97,13 @@ def line_of(key, old, new):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--measure":
+    if sys.argv[1:2] == ["--measure"]:
         measure(*sys.argv[2:])
     else:
-        sys.exit(main(*sys.argv[1:]))
+        parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+        for name in ("old", "new", "file"):
+            parser.add_argument(name)
+        parser.add_argument("suites", nargs="*", default=SUITES)
+        parser.add_argument(GRAPHS, action="store_true")
+        given = parser.parse_intermixed_args()
+        sys.exit(main(given.old, given.new, given.file, given.suites, *[GRAPHS] * given.graphs))

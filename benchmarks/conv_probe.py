@@ -322,8 +322,8 @@ def all_steps(save):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("out", type=Path, nargs="?")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", metavar="FILE", type=Path, nargs="?")
     parser.add_argument("--warm", nargs=2, help="only compile this row of a sweep")
     parser.add_argument("--quick", action="store_true", help="no sweep")
     arguments = parser.parse_args()
@@ -331,6 +331,8 @@ def main():
         kind, name = arguments.warm
         (sweep_em if kind == "em" else sweep_maps)(name)
         return
+    if arguments.out is None or not torch.cuda.is_available():
+        parser.error("name the FILE to write, on a machine with a CUDA device")
     compiling = [] if arguments.quick else compile_all()
     report = {"command": "python benchmarks/conv_probe.py FILE", "device": torch.cuda.get_device_name()}
     report |= {"versions": {"torch": torch.__version__, "triton": triton.__version__}}

@@ -7,6 +7,7 @@ rows go to `RESULTS/early-exit.json`.
 import json
 import sys
 import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
 
 import torch
@@ -97,4 +98,8 @@ def measure(route, batches):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("run")
+    parser.add_argument("results")
+    given = parser.parse_args()
+    main(given.run, given.results)

@@ -50,7 +50,8 @@ def make_runs(base: Path) -> list[str]:
         network = create_model(**settings)
         channels, height, width = network.image_shape
         mean, std = (0.1,) * channels, (0.3,) * channels
-        card = DataCard(classes=classes, mean=mean, std=std, channels=channels, height=height, width=width)
+        sizes = {"channels": channels, "height": height, "width": width}
+        card = DataCard(classes=classes, mean=mean, std=std, **sizes, fit="crop")
         plain = {"model": settings, "data": {"limit": 100, "validation": 0.2, **data}, "epochs": 1}
         write_recipe(base / title, Recipe.from_plain(plain, "recipe"), card)
         save_weights(base / title / "weights.safetensors", network.state_dict(), {"epoch": 0})

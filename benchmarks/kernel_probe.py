@@ -144,8 +144,8 @@ def compile_all():
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("out", type=Path, nargs="?")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", metavar="FILE", type=Path, nargs="?")
     parser.add_argument("--warm", choices=SWEEP, help="only compile this row of the sweep")
     parser.add_argument("--quick", action="store_true", help="no sweep")
     arguments = parser.parse_args()
@@ -155,6 +155,8 @@ def main():
         with settings(SWEEP[arguments.warm]):
             with_gradients(fused_dynamic_routing, *draw(512, 1152, 1152, 10))
         return
+    if arguments.out is None or not torch.cuda.is_available():
+        parser.error("name the FILE to write, on a machine with a CUDA device")
     compiling = [] if arguments.quick else compile_all()
     report = {"device": torch.cuda.get_device_name(), "times": []}
     report["checks"] = [

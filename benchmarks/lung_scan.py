@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,7 +28,6 @@ MIB = 1 << 20
 
 
 def main(run, file, slices=SLICES):
-    slices, file = int(slices), Path(file)
     protocol = Protocol(size=SIDE, slices=slices, thickness=max(0.5, min(2.5, LUNG_HEIGHT / slices)))
     with tempfile.TemporaryDirectory() as folder:
         (series,) = write_phantom(Path(folder) / "scan", 1, protocol=protocol)
@@ -93,4 +93,11 @@ def add_row(file, row):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("run")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("slices", type=int, nargs="?", default=SLICES)
+    given = parser.parse_args()
+    if not given.file.is_file():
+        parser.error(f"{given.file} does not exist; torchcaps bench segmentation --out {given.file} makes it")
+    main(given.run, given.file, given.slices)

@@ -276,6 +276,8 @@ def main():
     parser.add_argument("--device", type=torch.device, default=torch.device("cpu"))
     parser.add_argument("--batch", type=int, default=128)
     chosen = parser.parse_args()
+    if not chosen.clones.is_dir():
+        parser.error(f"{chosen.clones} is no folder")
     keep_freed_memory()
     warnings.filterwarnings("ignore", message="Implicit dimension choice for softmax")
     made_by, rows = provenance(chosen.device), []

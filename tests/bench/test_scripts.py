@@ -1,12 +1,15 @@
 """Scripts in `benchmarks/` whose results pages quote run on packaged networks."""
 
 import importlib.util
+import runpy
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from torchcaps.experiments.records import load_rows
+from torchcaps.explorer import read_given
 from torchcaps.train import load_labelled
 from torchcaps.zoo import find_run
 
@@ -22,9 +25,8 @@ def script(monkeypatch):
         module = importlib.util.module_from_spec(spec)
         monkeypatch.setitem(sys.modules, name, module)
         spec.loader.exec_module(module)
-        monkeypatch.setattr(
-            module, "load_labelled", lambda run, split: load_labelled(run, split, data_name="synthetic_mnist")
-        )
+        drawn = partial(load_labelled, data_name="synthetic_mnist")
+        monkeypatch.setattr(module, "load_labelled", drawn, raising=False)
         return module
 
     return load
@@ -49,3 +51,23 @@ def test_early_exits_are_measured(script, tmp_path):
 def test_early_exits_of_another_routing_are_refused(script, tmp_path):
     with pytest.raises(SystemExit, match="does not route by dynamic"):
         script("early_exit").main(find_run("gamma_capsnet_mnist.mnist-rem"), tmp_path)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
+def test_a_script_says_how_it_is_called(name, monkeypatch, capsys):
+    if name == "conv_probe":
+        pytest.importorskip("triton")
+    words = ["--help"] if name == "explorer" else []  # it measures without arguments
+    monkeypatch.setattr(sys, "argv", [name, *words])
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
+    assert stopped.value.code == (0 if words else 2)
+    assert "usage" in "".join(capsys.readouterr())
+
+
+def test_the_explorer_is_measured_on_runs_that_it_makes(script, tmp_path, monkeypatch):
+    explorer = script("explorer")
+    monkeypatch.setattr(explorer, "RUNS", {"parts": explorer.RUNS["parts"]})
+    (run,) = explorer.make_runs(tmp_path)
+    assert read_given([run]).tabs["parts"]

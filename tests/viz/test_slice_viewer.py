@@ -34,6 +34,11 @@ def test_a_short_volume_is_held_whole():
     assert choose_slices(np.zeros(5, bool), []) == [0, 1, 2, 3, 4]
 
 
+def test_a_page_of_one_slice_speaks_of_one():
+    grey = np.zeros((1, 4, 4), np.uint8)
+    assert "The only slice is in this page" in slice_viewer(grey, grey, VIEW)
+
+
 def test_more_marked_slices_than_room_are_spread_evenly():
     assert choose_slices(np.ones(9, bool), [], most=3) == [0, 4, 8]
 

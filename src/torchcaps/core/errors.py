@@ -50,7 +50,8 @@ def first_line(error: BaseException) -> str:
 
 def reason_of(error: BaseException) -> str:
     """What a reader of files has to say of a damaged one, in few words; the kind of an error without any."""
-    return first_line(error)[:_LONGEST_REASON] or type(error).__name__
+    reason = first_line(error) or type(error).__name__
+    return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON].rstrip()} ..."
 
 
 def listed(names: Sequence[str]) -> str:

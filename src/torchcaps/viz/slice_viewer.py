@@ -154,11 +154,9 @@ def _mark(finding: Finding, shape: tuple[int, ...]) -> dict[str, int | float]:
 
 
 def _held(shown: int, shape: tuple[int, ...], size: tuple[int, int]) -> str:
-    which = f"All {shown}" if shown == shape[0] else f"{shown} of {shape[0]}"
-    return (
-        f"{which} slices are in this page, as JPEG of {size[0]}x{size[1]} pixels; "
-        f"the slices themselves have {shape[2]}x{shape[1]}."
-    )
+    which = "All" if shown == shape[0] else f"{shown} of"
+    slices = "The only slice is" if shape[0] == 1 else f"{which} {shape[0]} slices are"
+    return f"{slices} in this page, as JPEG of {size[0]}x{size[1]} pixels from {shape[2]}x{shape[1]}."
 
 
 def _table(view: SliceView) -> str:

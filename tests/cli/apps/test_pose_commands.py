@@ -153,8 +153,23 @@ def test_an_image_of_the_data_is_predicted_by_its_number(run, tmp_path):
 
 
 def test_an_image_of_another_size_is_fitted(run, tmp_path):
-    Image.new("L", (50, 70), 30).save(tmp_path / "tall.png")
+    Image.linear_gradient("L").resize((50, 70)).save(tmp_path / "tall.png")
     assert "Euler" in torchcaps("pose", "predict", run, tmp_path / "tall.png", "--device", "cpu")
+
+
+def test_an_image_of_one_colour_is_refused(run, tmp_path):
+    Image.new("RGB", (32, 32)).save(tmp_path / "black.png")
+    with pytest.raises(UserError, match=r"black\.png has one colour alone: it shows no object"):
+        torchcaps("pose", "predict", run, tmp_path / "black.png", "--device", "cpu")
+
+
+def test_few_validation_images_state_no_angle(run, rendered, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    known = json.loads((copy / "calibration.json").read_text())
+    (copy / "calibration.json").write_text(json.dumps({**known, "images": 7}))
+    assert "of the images" not in torchcaps("pose", "eval", copy, "--device", "cpu")
+    image = sorted((rendered / "images/cube").rglob("*.png"))[0]
+    assert "within" not in torchcaps("pose", "predict", copy, image, "--device", "cpu")
 
 
 def test_meshes_with_the_classes_in_another_order_are_drawn(run, rendered, tmp_path):

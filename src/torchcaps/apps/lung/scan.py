@@ -134,7 +134,7 @@ def _detail(volume: Volume, found: NodulesFound, nodule: FoundNodule, carried: C
         heat=None if carried is None else carried.heat,
         centre=(nodule.row, nodule.column),
         aspect=1.0 if volume.spacing is None else volume.spacing[1] / volume.spacing[2],
-        title=f"nodule {nodule.number} in slice {nodule.slice}{size}, "
+        title=f"mark {nodule.number} in slice {nodule.slice}{size}, "
         f"mean probability {nodule.probability:.2f}",
         caption=NOTICE if carried is None else f"{NOTICE} {carried.words}",
         heat_title="" if carried is None else carried.title,

@@ -69,6 +69,8 @@ class Estimator:
     def answer(self, path: Path) -> Answer:
         """What the run says of an image file, or of `test:17`; pictures are fitted as in training."""
         picture, image = read_named(path, self.info, self._own)
+        if image.amin() == image.amax():
+            raise UserError(f"{path} has one colour alone: it shows no object")
         batch = Pipeline(self.run.recipe.data, self.info).for_evaluation(image.to(self.run.device))
         output = self.run.model(batch.inputs, return_routing=True)
         task = self.run.task
@@ -87,7 +89,7 @@ class Estimator:
 
     def _uncertainty(self, output: PoseOutput) -> Plain | None:
         """Degrees that images with votes so far apart are off, where the run is calibrated."""
-        if self.calibration is None:
+        if self.calibration is None or not self.calibration.is_enough:
             return None
         spread = float(vote_spread(self.run.model, output.layers[0], output.activations.argmax(1)))  # type: ignore[arg-type]
         usual, within = self.calibration.at(spread)

@@ -51,6 +51,11 @@ class Calibration:
     images: int
     epoch: int | None = None
 
+    @property
+    def is_enough(self) -> bool:
+        """Whether the images were enough to know an angle that nine in ten stay within."""
+        return self.images >= _FEWEST
+
     def at(self, spread: float) -> tuple[float, float]:
         """The usual error of images with votes so far apart, and what nine in ten stay within, in degrees."""
         group = sum(spread > edge for edge in self.edges)

@@ -154,8 +154,8 @@ def _print_nodules(result: dict[str, Any]) -> None:
     for row in result["carriers"]:
         typer.echo(
             f"nodule {row['nodule']}: without the strongest {row['capsules']} capsules of the deepest level "
-            f"its activation falls by {row['fall']:.3f} of {row['before']:.3f}, without as many random ones "
-            f"by {row['random_fall']:.3f}"
+            f"its activation falls by {row['fall']:z.3f} of {row['before']:.3f}, without as many random ones "
+            f"by {row['random_fall']:z.3f}"
         )
     for note in result["notes"]:
         typer.echo(note, err=True)

@@ -152,6 +152,7 @@ def evaluate(
         judge_run,
         known_calibration,
     )
+    from torchcaps.core import counted
     from torchcaps.train import load_run
     from torchcaps.zoo import evaluate_run
 
@@ -160,8 +161,12 @@ def evaluate(
     result = evaluate_run(loaded, split, data_name=data, data_dir=data_dir)
     if has_votes(loaded):
         calibration = known_calibration(loaded, data_dir)
-        judged = judge_run(loaded, split, data_name=data, data_dir=data_dir)
-        result["covered"] = coverage(calibration, judged)
+        if calibration.is_enough:
+            judged = judge_run(loaded, split, data_name=data, data_dir=data_dir)
+            result["covered"] = coverage(calibration, judged)
+        else:
+            few = counted(calibration.images, "validation image")
+            typer.echo(f"{few}: too few to state how far off a rotation may be", err=True)
     if json:
         print_json(result)
         return

@@ -118,6 +118,13 @@ def test_the_page_needs_nothing_beside_itself_and_shows_names_as_they_are(scan):
     assert "<th>mean probability</th>" in page
 
 
+def test_the_grey_values_of_a_picture_are_an_assumption(scan):
+    measured, picture = scan, replace(scan, spacing=None)
+    found = found_in(scan)
+    assert "run from -1000 to 400" in scan_page(measured, found, "test")
+    assert "are taken as -1000 to 400" in scan_page(picture, found, "test")
+
+
 def test_the_page_shows_the_notes_about_a_scan(scan):
     page = scan_page(replace(scan, notes=("nothing is as dark as air",)), found_in(scan), "test")
     assert "Note: nothing is as dark as air." in page

@@ -143,7 +143,7 @@ def test_slices_of_a_tilted_scanner_lie_across_the_body(series, degrees, notes):
 def test_a_missing_slice_is_an_error_that_says_where(series):
     folder = series[1]
     files(folder)[2].unlink()
-    with pytest.raises(UserError, match=r"1 slices are missing.*-307.50 and -302.50"):
+    with pytest.raises(UserError, match=r"1 slice is missing.*-307.50 and -302.50"):
         read_volume(folder)
 
 

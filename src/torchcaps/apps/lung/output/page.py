@@ -33,10 +33,11 @@ def _words(volume: Volume, found: NodulesFound, network: str) -> str:
     size = "x".join(map(str, volume.hounsfield.shape))
     steps = "" if volume.spacing is None else " of {:.2f}x{:.2f}x{:.2f} mm".format(*volume.spacing)
     smallest = "8 pixels" if volume.spacing is None else f"{SMALLEST:g} mm"
+    shown = "are taken as" if volume.spacing is None else "run from"
     return (
         f"{counted(len(found.nodules), 'piece')} in {size} voxels{steps}, marked by {network} where its "
         f"probability reaches {THRESHOLD:g}; a mark may be false. Smaller than {smallest} and left out: "
-        f"{counted(found.too_small, 'piece')}. Grey values run from -1000 to 400 Hounsfield units."
+        f"{counted(found.too_small, 'piece')}. Grey values {shown} -1000 to 400 Hounsfield units."
         + "".join(f"\n\nNote: {note}." for note in volume.notes)
     )
 

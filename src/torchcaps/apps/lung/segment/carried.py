@@ -25,6 +25,7 @@ from .pieces import FoundNodule, NodulesFound
 from .slice_network import SliceNetwork
 
 _SIDE = 128  # pixels around the nodule that are looked at, as in training
+_LEAST_CARRIED = 0.01  # a smaller share of the length carries nothing that could be seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,8 @@ class Carried:
         """Above the overlay."""
         if self.hardly_routes:
             return "capsules of the deepest level (couplings nearly even)"
+        if self.through_deepest < _LEAST_CARRIED or self.silenced.fall <= self.silenced.random_fall:
+            return "capsules of the deepest level (they hardly carry it)"
         return "capsules of the deepest level that carry it"
 
     @property
@@ -49,9 +52,10 @@ class Carried:
         """What was checked."""
         found = self.silenced
         return (
-            f"{self.through_deepest:.0%} of its length comes through the deepest level. Without the "
+            f"{self.through_deepest:z.0%} of its length comes through the deepest level. Without the "
             f"strongest {found.capsules} of {found.reachable} capsules there the activation falls by "
-            f"{found.fall:.3f} of {found.before:.3f}, without as many random ones by {found.random_fall:.3f}."
+            f"{found.fall:z.3f} of {found.before:.3f}, without as many random ones by "
+            f"{found.random_fall:z.3f}."
         )
 
     def as_json(self) -> Plain:

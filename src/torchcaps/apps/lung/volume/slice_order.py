@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from torchcaps.core import UserError
+from torchcaps.core import UserError, counted
 
 _SAME_PLACE = 1e-3  # mm
 _UNEVEN = 0.1  # the share of the spacing by which two distances may differ; scanners round positions
@@ -67,7 +67,8 @@ def _check_gaps(
         return
     first = int(wrong[0])
     missing = int(np.round(distances[wrong] / usual - 1).clip(min=0).sum())
-    what = f"{missing} slices are missing" if missing else "slices are unevenly spaced"
+    verb = "is" if missing == 1 else "are"
+    what = f"{counted(missing, 'slice')} {verb} missing" if missing else "slices are unevenly spaced"
     raise UserError(
         f"{name}: {what}; the first gap lies between {heights[first]:.2f} and {heights[first + 1]:.2f} mm, "
         f"where slices are {usual:.2f} mm apart elsewhere; get the series again"
