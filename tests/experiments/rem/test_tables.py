@@ -77,9 +77,10 @@ def test_networks_have_as_many_children_as_their_rows_say(name, children):
 @pytest.mark.parametrize("table", [MNIST_TABLE, OTHERS_TABLE], ids=lambda table: table.label)
 def test_figures_of_the_thesis_stand_beside_its_own_networks_alone(table):
     for run in table.planned("full", seeds=1):
-        name, model = run.setting.name, run.recipe.model["name"]
+        name, model = run.setting.name, run.recipe.model
         is_port = "gamma" in name or "DeepCaps" in name
-        is_its_own = model.endswith("_thesis") if is_port else not run.setting.note
+        is_thesis = model["name"].endswith("_thesis") and "init_std" not in model
+        is_its_own = is_thesis if is_port else not run.setting.note
         assert bool(run.setting.thesis) == is_its_own, name
         assert bool(run.setting.note) != is_its_own, name
 
