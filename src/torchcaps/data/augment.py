@@ -21,6 +21,7 @@ from .warp import AffineLimits, draw_affine, warp
 # Every change has its own columns of random numbers, so switching one on leaves the others as they were.
 _COLUMNS = {"affine": 8, "crop": 2, "flip": 1, "shift": 2, "margin": 2, "jitter": 3, "erase": 2}
 _LENGTHS = ("motion_blur", "noise")
+_LIMITS = tuple(field.name for field in fields(AffineLimits))
 NUM_DRAWS = sum(_COLUMNS.values())
 
 
@@ -111,7 +112,7 @@ class Augment:
     @property
     def affine_limits(self) -> AffineLimits:
         """The part of the settings that `affine` reads."""
-        return AffineLimits(**{field.name: getattr(self, field.name) for field in fields(AffineLimits)})
+        return AffineLimits(**{name: getattr(self, name) for name in _LIMITS})
 
 
 def draw_numbers(count: int, generator: torch.Generator) -> Float[Tensor, "{count} draws"]:
