@@ -157,10 +157,11 @@ def test_an_image_of_another_size_is_fitted(run, tmp_path):
     assert "Euler" in torchcaps("pose", "predict", run, tmp_path / "tall.png", "--device", "cpu")
 
 
-def test_an_image_of_one_colour_is_refused(run, tmp_path):
-    Image.new("RGB", (32, 32)).save(tmp_path / "black.png")
-    with pytest.raises(UserError, match=r"black\.png has one colour alone: it shows no object"):
-        torchcaps("pose", "predict", run, tmp_path / "black.png", "--device", "cpu")
+@pytest.mark.parametrize("colour", ["black", "red"])
+def test_an_image_of_one_colour_is_refused(colour, run, tmp_path):
+    Image.new("RGB", (32, 32), colour).save(tmp_path / "plain.png")
+    with pytest.raises(UserError, match=r"plain\.png has one colour alone: it shows no object"):
+        torchcaps("pose", "predict", run, tmp_path / "plain.png", "--device", "cpu")
 
 
 def test_few_validation_images_state_no_angle(run, rendered, tmp_path):

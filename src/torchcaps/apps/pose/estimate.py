@@ -69,7 +69,7 @@ class Estimator:
     def answer(self, path: Path) -> Answer:
         """What the run says of an image file, or of `test:17`; pictures are fitted as in training."""
         picture, image = read_named(path, self.info, self._own)
-        if image.amin() == image.amax():
+        if (image.amin((-2, -1)) == image.amax((-2, -1))).all():
             raise UserError(f"{path} has one colour alone: it shows no object")
         batch = Pipeline(self.run.recipe.data, self.info).for_evaluation(image.to(self.run.device))
         output = self.run.model(batch.inputs, return_routing=True)
